@@ -1,0 +1,28 @@
+import type { Route } from '../route.ts'
+import { appRoutes, channelRoutes, collaboratorRoutes } from './apps.ts'
+import { deviceRoutes } from './devices.ts'
+import { organizationRoutes } from './organizations.ts'
+import { patchRoutes } from './patches.ts'
+import { releaseRoutes } from './releases.ts'
+import { diagnosticsRoutes, serviceRoutes } from './service.ts'
+import { transferRoutes } from './transfers.ts'
+import { userRoutes } from './users.ts'
+
+/** The whole API by operation id. */
+export const routes = {
+  ...userRoutes,
+  ...organizationRoutes,
+  ...appRoutes,
+  ...collaboratorRoutes,
+  ...channelRoutes,
+  ...releaseRoutes,
+  ...patchRoutes,
+  ...deviceRoutes,
+  ...diagnosticsRoutes,
+  ...transferRoutes,
+  ...serviceRoutes,
+} satisfies Record<string, Route>
+
+export type Routes = typeof routes
+export type OperationId = keyof Routes
+export const operationIds = Object.keys(routes) as OperationId[]

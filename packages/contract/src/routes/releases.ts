@@ -1,0 +1,97 @@
+import { defineRoute } from '../route.ts'
+import {
+  CreateReleaseArtifactForm,
+  CreateReleaseArtifactRequest,
+  CreateReleaseArtifactResponse,
+  CreateReleaseRequest,
+  CreateReleaseResponse,
+  DeleteReleaseArtifactsQuery,
+  GetReleaseArtifactsQuery,
+  GetReleaseArtifactsResponse,
+  GetReleaseResponse,
+  GetReleasesQuery,
+  GetReleasesResponse,
+  UpdateReleaseRequest,
+} from '../schemas/releases.ts'
+
+const tag = 'Releases'
+
+export const releaseRoutes = {
+  listReleases: defineRoute({
+    method: 'GET',
+    path: '/api/v1/apps/{appId}/releases',
+    tag,
+    summary: 'Releases of an app, newest first',
+    access: { by: 'bearer', permission: 'app.read', on: 'app' },
+    query: GetReleasesQuery,
+    success: { status: 200, body: GetReleasesResponse },
+  }),
+  createRelease: defineRoute({
+    method: 'POST',
+    path: '/api/v1/apps/{appId}/releases',
+    tag,
+    summary: 'Create a release',
+    access: { by: 'bearer', permission: 'release.write', on: 'app' },
+    body: CreateReleaseRequest,
+    success: { status: 200, body: CreateReleaseResponse },
+    errors: ['release_version_exists'],
+  }),
+  getRelease: defineRoute({
+    method: 'GET',
+    path: '/api/v1/apps/{appId}/releases/{releaseId}',
+    tag,
+    summary: 'One release',
+    access: { by: 'bearer', permission: 'app.read', on: 'app' },
+    success: { status: 200, body: GetReleaseResponse },
+  }),
+  updateRelease: defineRoute({
+    method: 'PATCH',
+    path: '/api/v1/apps/{appId}/releases/{releaseId}',
+    tag,
+    summary: 'Set the status of a platform, its metadata, or the notes',
+    access: { by: 'bearer', permission: 'release.write', on: 'app' },
+    body: UpdateReleaseRequest,
+    success: { status: 204 },
+  }),
+  deleteRelease: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/apps/{appId}/releases/{releaseId}',
+    tag,
+    summary: 'Delete a release with its patches and artifacts',
+    description:
+      'Devices keep what they have installed. A new release of the same version numbers its patches from 1 again.',
+    access: { by: 'bearer', permission: 'release.delete', on: 'app' },
+    success: { status: 204 },
+  }),
+  listReleaseArtifacts: defineRoute({
+    method: 'GET',
+    path: '/api/v1/apps/{appId}/releases/{releaseId}/artifacts',
+    tag,
+    summary: 'Uploaded artifacts of a release, with download URLs',
+    access: { by: 'bearer', permission: 'app.read', on: 'app' },
+    query: GetReleaseArtifactsQuery,
+    success: { status: 200, body: GetReleaseArtifactsResponse },
+  }),
+  createReleaseArtifact: defineRoute({
+    method: 'POST',
+    path: '/api/v1/apps/{appId}/releases/{releaseId}/artifacts',
+    tag,
+    summary: 'Register a release artifact and get its upload URL',
+    description:
+      'The bytes follow in a second request to `url`. While the platform is a draft, an artifact with other bytes replaces the one that is there as soon as it is uploaded.',
+    access: { by: 'bearer', permission: 'release.write', on: 'app' },
+    body: CreateReleaseArtifactRequest,
+    form: CreateReleaseArtifactForm,
+    success: { status: 200, body: CreateReleaseArtifactResponse },
+    errors: ['artifact_exists', 'hash_mismatch'],
+  }),
+  deleteReleaseArtifacts: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/apps/{appId}/releases/{releaseId}/artifacts',
+    tag,
+    summary: 'Delete the artifacts of a release, or those of one platform',
+    access: { by: 'bearer', permission: 'release.write', on: 'app' },
+    query: DeleteReleaseArtifactsQuery,
+    success: { status: 204 },
+  }),
+}
