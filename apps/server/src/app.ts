@@ -1,0 +1,95 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { registerAppRoutes } from './apps/routes.ts'
+import { registerChannelRoutes } from './channels/routes.ts'
+import { registerCollaboratorRoutes } from './collaborators/routes.ts'
+import type { Deps } from './deps.ts'
+import { createDeviceDoor } from './devices/device-door.ts'
+import { registerDiagnosticsRoutes } from './diagnostics/routes.ts'
+import { bodyTimeoutMs, limitBodyTime, parseAnyContentType } from './http/bodies.ts'
+import { answerClientError, handleErrors, sendError } from './http/error-handler.ts'
+import { logRequests } from './http/log-requests.ts'
+import { chooseRequestId } from './http/request-id.ts'
+import { registerOrganizationRoutes } from './organizations/routes.ts'
+import { registerPatchRoutes } from './patches/routes.ts'
+import { registerReleaseRoutes } from './releases/routes.ts'
+import { registerServiceRoutes } from './service/routes.ts'
+import { registerTransferRoutes } from './transfers/routes.ts'
+import { registerUserRoutes } from './users/routes.ts'
+
+/** A request header must be complete within this time. */
+const headersTimeoutMs = 15_000
+/** A connection on which nothing moves is closed after this time, in the middle of a request or between two. */
+const idleTimeoutMs = 60_000
+const keepAliveTimeoutMs = 65_000
+
+export type App = {
+  http: FastifyInstance
+  /** The device door and, behind it, everything else: what the HTTP server calls for each request. */
+  dispatch: RequestListener
+}
+
+/** Builds the whole service without a port. */
+export async function buildApp(deps: Deps): Promise<App> {
+  let dispatch: RequestListener | undefined
+  const http: FastifyInstance = Fastify({
+    loggerInstance: deps.log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: chooseRequestId,
+    requestIdHeader: false,
+    frameworkErrors: sendError,
+    clientErrorHandler: answerClientError,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { ignoreDuplicateSlashes: true, maxParamLength: 200 },
+    // The body limit of each kind of body is set where that kind is parsed.
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    serverFactory: (behind) => {
+      dispatch = closeConnectionsWhenStopping(deps, createDeviceDoor(deps, behind))
+      return createHttpServer(dispatch)
+    },
+  })
+  handleErrors(http)
+  logRequests(http)
+
+  http.register(async (control) => {
+    parseAnyContentType(control)
+    limitBodyTime(control, bodyTimeoutMs)
+    registerServiceRoutes(control, deps)
+    registerUserRoutes(control, deps)
+    registerOrganizationRoutes(control, deps)
+    registerAppRoutes(control, deps)
+    registerCollaboratorRoutes(control, deps)
+    registerChannelRoutes(control, deps)
+    registerReleaseRoutes(control, deps)
+    registerPatchRoutes(control, deps)
+    registerDiagnosticsRoutes(control, deps)
+  })
+  http.register(async (transfer) => registerTransferRoutes(transfer, deps))
+  await http.ready()
+  if (dispatch === undefined) throw new Error('Fastify did not ask for its server')
+  return { http, dispatch }
+}
+
+/** A request that arrives while the server stops is answered, and its connection then closed: no client meets a reset. */
+function closeConnectionsWhenStopping(deps: Deps, door: RequestListener): RequestListener {
+  return (request, response) => {
+    if (!deps.isServing()) response.shouldKeepAlive = false
+    door(request, response)
+  }
+}
+
+function createHttpServer(dispatch: RequestListener): Server {
+  const server = createServer(
+    {
+      headersTimeout: headersTimeoutMs,
+      // An upload may take hours as long as it moves; JSON bodies have a deadline of their own.
+      requestTimeout: 0,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      noDelay: true,
+    },
+    dispatch,
+  )
+  server.setTimeout(idleTimeoutMs)
+  return server
+}

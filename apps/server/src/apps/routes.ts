@@ -1,0 +1,49 @@
+import type { AppMetadata } from '@godwit/contract'
+import type { FastifyInstance } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { AppError } from '../errors.ts'
+import { bindRoute } from '../http/bind.ts'
+import { createApp, deleteApp } from './actions.ts'
+import { listAppMetadata, updateApp } from './queries.ts'
+
+export function registerAppRoutes(app: FastifyInstance, deps: Deps): void {
+  bindRoute(app, deps, 'listApps', async ({ actor }) => {
+    const rows = await listAppMetadata(deps.db, { userId: actor.userId })
+    return { apps: rows.map(toAppMetadata) }
+  })
+  bindRoute(app, deps, 'createApp', async ({ body }) =>
+    createApp(deps, { organizationId: body.organization_id, displayName: body.display_name }),
+  )
+  bindRoute(app, deps, 'getApp', async ({ actor, params }) => {
+    const [row] = await listAppMetadata(deps.db, { userId: actor.userId, appId: params.appId })
+    if (row === undefined) throw new AppError('not_found')
+    return toAppMetadata(row)
+  })
+  bindRoute(app, deps, 'updateApp', async ({ params, body }) => {
+    await updateApp(deps.db, { appId: params.appId, displayName: body.display_name })
+  })
+  bindRoute(app, deps, 'deleteApp', async ({ params }) => {
+    await deleteApp(deps, { appId: params.appId })
+  })
+}
+
+type AppRow = Awaited<ReturnType<typeof listAppMetadata>>[number]
+
+export function toAppMetadata(row: AppRow): AppMetadata {
+  const platforms = row.pendingReleases.map(({ platform }) => platform)
+  return {
+    app_id: row.id,
+    display_name: row.display_name,
+    latest_release_version: row.latest_release_version ?? undefined,
+    latest_patch_number: row.latest_patch_number || undefined,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+    platforms,
+    pending_releases: Object.fromEntries(
+      row.pendingReleases.map(({ platform, id, version, created_at }) => [
+        platform,
+        { id, version, created_at: created_at.toISOString() },
+      ]),
+    ),
+  }
+}

@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { constants, createReadStream } from 'node:fs'
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { BlobStore } from './blob-store.ts'
+
+/** Keys become paths. They are the service's own, yet nothing that could leave the folder ever gets that far. */
+const keyPattern = /^[0-9a-z]{8,128}$/
+
+/** One read of a file that is hashed (bytes): short enough to leave the event loop to others. */
+const hashStepBytes = 256 * 1024
+
+/**
+ * Blobs as files, in two levels of folders: `ab/cd/abcd…`. An unfinished one has the suffix `.part`. Bytes are synced
+ * before a write is reported, and folders after every name that must survive a power failure.
+ */
+export async function createDiskBlobStore(options: { dir: string }): Promise<BlobStore> {
+  const dir = resolve(options.dir)
+  await mkdir(dir, { recursive: true })
+  const toPath = (key: string): string => {
+    if (!keyPattern.test(key)) throw new Error('not the key of a blob')
+    return join(dir, key.slice(0, 2), key.slice(2, 4), key)
+  }
+  return {
+    async write(key, { offset, source }) {
+      await using file = await openUnfinished(toUnfinished(toPath(key)), offset)
+      const written = await writeAll(file, offset, source)
+      await file.sync()
+      return written
+    },
+    async hash(key, sizeBytes) {
+      if (sizeBytes === 0) return createHash('sha256').digest('hex')
+      const path = toPath(key)
+      return (await hashFile(path, sizeBytes)) ?? (await hashFile(toUnfinished(path), sizeBytes))
+    },
+    async finish(key, sizeBytes) {
+      const path = toPath(key)
+      if ((await findFileSize(path)) !== sizeBytes) {
+        if (sizeBytes === 0) await createEmpty(toUnfinished(path))
+        const storedBytes = await findFileSize(toUnfinished(path))
+        if (storedBytes !== sizeBytes) throw new Error(`blob ${key}: ${storedBytes} bytes instead of ${sizeBytes}`)
+        await rename(toUnfinished(path), path)
+      }
+      await syncFolder(dirname(path))
+    },
+    findSize: async (key) => await findFileSize(toPath(key)),
+    read: (key, range) => createReadStream(toPath(key), range),
+    async discard(key) {
+      await rm(toUnfinished(toPath(key)), { force: true })
+    },
+    async remove(key) {
+      const path = toPath(key)
+      await rm(toUnfinished(path), { force: true })
+      await rm(path, { force: true })
+    },
+  }
+}
+
+function toUnfinished(path: string): string {
+  return `${path}.part`
+}
+
+/** Creates the file for a write at its start. A later write needs all the bytes before it, or it would leave a hole. */
+async function openUnfinished(path: string, offset: number): Promise<FileHandle> {
+  if (offset === 0) await createFolders(dirname(path))
+  const file = await open(path, offset === 0 ? constants.O_RDWR | constants.O_CREAT : constants.O_RDWR)
+  try {
+    if (offset === 0) await syncFolder(dirname(path))
+    else if ((await file.stat()).size < offset) throw new Error(`the bytes before ${offset} are missing`)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+async function createEmpty(path: string): Promise<void> {
+  const file = await openUnfinished(path, 0)
+  await file.close()
+}
+
+async function createFolders(folder: string): Promise<void> {
+  if ((await mkdir(folder, { recursive: true })) === undefined) return
+  await syncFolder(dirname(folder))
+  await syncFolder(dirname(dirname(folder)))
+}
+
+/** Makes names in the folder durable. Windows cannot open a folder, and does not need to. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return
+  await using handle = await open(folder, 'r')
+  await handle.sync()
+}
+
+/** Reads on only when what was read is written, so that a slow disk slows the sender down. */
+async function writeAll(file: FileHandle, offset: number, source: AsyncIterable<Buffer>) {
+  let position = offset
+  let failure: unknown
+  const chunks = catchFailure(source, (error) => {
+    failure = error
+  })
+  for await (const chunk of chunks) {
+    for (let start = 0; start < chunk.length; ) {
+      const { bytesWritten } = await file.write(chunk, start, chunk.length - start, position)
+      start += bytesWritten
+      position += bytesWritten
+    }
+  }
+  return { writtenBytes: position - offset, failure }
+}
+
+/** Ends where the source fails, and tells. What the consumer throws does not come through here. */
+async function* catchFailure(source: AsyncIterable<Buffer>, onFailure: (error: unknown) => void) {
+  try {
+    yield* source
+  } catch (error) {
+    onFailure(error)
+  }
+}
+
+async function hashFile(path: string, sizeBytes: number): Promise<string | undefined> {
+  const storedBytes = await findFileSize(path)
+  if (storedBytes === undefined || storedBytes < sizeBytes) return undefined
+  const hash = createHash('sha256')
+  const bytes = createReadStream(path, { start: 0, end: sizeBytes - 1, highWaterMark: hashStepBytes })
+  for await (const chunk of bytes) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+async function findFileSize(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

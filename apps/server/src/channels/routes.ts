@@ -1,0 +1,15 @@
+import type { FastifyInstance } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { bindRoute } from '../http/bind.ts'
+import { createChannel, deleteChannel } from './actions.ts'
+import { listChannels } from './queries.ts'
+
+export function registerChannelRoutes(app: FastifyInstance, deps: Deps): void {
+  bindRoute(app, deps, 'listChannels', async ({ params }) => listChannels(deps.db, params))
+  bindRoute(app, deps, 'createChannel', async ({ params, body }) =>
+    createChannel(deps, { appId: params.appId, name: body.channel }),
+  )
+  bindRoute(app, deps, 'deleteChannel', async ({ params }) => {
+    await deleteChannel(deps, params)
+  })
+}

@@ -1,0 +1,21 @@
+import type { FastifyInstance } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { bindRoute } from '../http/bind.ts'
+import { addCollaborator, changeCollaboratorRole, removeCollaborator } from './actions.ts'
+import { listCollaborators } from './queries.ts'
+
+export function registerCollaboratorRoutes(app: FastifyInstance, deps: Deps): void {
+  bindRoute(app, deps, 'listCollaborators', async ({ params }) => {
+    const rows = await listCollaborators(deps.db, params)
+    return rows.map((row) => ({ ...row, display_name: row.display_name ?? undefined }))
+  })
+  bindRoute(app, deps, 'addCollaborator', async ({ params, body }) => {
+    await addCollaborator(deps, { appId: params.appId, email: body.email })
+  })
+  bindRoute(app, deps, 'updateCollaborator', async ({ params, body }) => {
+    await changeCollaboratorRole(deps, { appId: params.appId, userId: params.collaboratorId, role: body.role })
+  })
+  bindRoute(app, deps, 'removeCollaborator', async ({ params }) => {
+    await removeCollaborator(deps, { appId: params.appId, userId: params.collaboratorId })
+  })
+}

@@ -1,0 +1,56 @@
+import type { Logger } from 'pino'
+import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
+import type { Config } from './config.ts'
+import { createDb, createPool } from './db/connection.ts'
+import { migrateToLatest } from './db/migrate.ts'
+import type { Deps } from './deps.ts'
+import { createDeviceEvents } from './devices/device-events.ts'
+import { createDeviceIndex } from './devices/device-index.ts'
+import { createRateLimiter } from './http/rate-limit.ts'
+import { createJobs } from './jobs/jobs.ts'
+import { findOrCreateSecret } from './server-secrets.ts'
+import { createUrlSigner } from './transfers/signed-urls.ts'
+
+/** Opens everything that the service stands on. `close` undoes it, last opened first closed. */
+export async function createDeps(options: {
+  config: Config
+  log: Logger
+  connectionString: string
+  clock?: () => Date
+  isServing?: () => boolean
+}): Promise<{ deps: Deps; close: () => Promise<void> }> {
+  const { config, log, connectionString } = options
+  const pool = createPool(connectionString)
+  pool.on('error', (error) => log.warn({ reason: error.message }, 'an idle database connection was lost'))
+  const db = createDb(pool)
+  await migrateToLatest(db)
+  const [jobs, secret, blobs] = await Promise.all([
+    createJobs({ pool, log }),
+    findOrCreateSecret(db, { name: 'url-signing' }),
+    createDiskBlobStore({ dir: config.blobsDir }),
+  ])
+  const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
+  const deviceIndex = createDeviceIndex({ db, urls, log, connectionString })
+  await deviceIndex.start()
+  const deviceEvents = createDeviceEvents({ db, log })
+  const deps: Deps = {
+    config,
+    db,
+    blobs,
+    urls,
+    deviceIndex,
+    deviceEvents,
+    jobs,
+    rateLimiter: createRateLimiter(config.requestsPerMinute),
+    clock: options.clock ?? (() => new Date()),
+    log,
+    isServing: options.isServing ?? (() => true),
+  }
+  const close = async () => {
+    await deviceEvents.stop()
+    await deviceIndex.stop()
+    await jobs.stop()
+    await db.destroy()
+  }
+  return { deps, close }
+}

@@ -1,0 +1,29 @@
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import type { Database } from './tables.ts'
+
+export type Db = Kysely<Database>
+
+const int8TypeId = 20
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((typeId: number, format?: 'text' | 'binary') =>
+    typeId === int8TypeId ? Number : pg.types.getTypeParser(typeId, format)) as typeof pg.types.getTypeParser,
+}
+
+export function createPool(connectionString: string, maxConnections = 10): pg.Pool {
+  return new pg.Pool({
+    connectionString,
+    types,
+    max: maxConnections,
+    connectionTimeoutMillis: 10_000,
+    // A statement of the control door takes milliseconds; one that takes this long is stuck.
+    statement_timeout: 30_000,
+    idle_in_transaction_session_timeout: 30_000,
+    application_name: 'godwit',
+  })
+}
+
+export function createDb(pool: pg.Pool): Db {
+  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+}

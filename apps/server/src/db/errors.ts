@@ -1,0 +1,17 @@
+import pg from 'pg'
+
+const uniqueViolation = '23505'
+
+export function violatesUnique(error: unknown, constraint: string): boolean {
+  return error instanceof pg.DatabaseError && error.code === uniqueViolation && error.constraint === constraint
+}
+
+/** SQLSTATE class 08 (connection), 57P0x (shutdown), 53300 (too many connections), or no server at all. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|57P0|53300)/.test(error.code ?? '')
+  if (!(error instanceof Error)) return false
+  const code = 'code' in error ? error.code : undefined
+  if (code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'ENOTFOUND') return true
+  // pg has neither a class nor a code for these two.
+  return /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
+}

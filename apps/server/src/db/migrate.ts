@@ -1,0 +1,13 @@
+import { type Migration, Migrator } from 'kysely/migration'
+import type { Db } from './connection.ts'
+import * as initial from './migrations/0001-initial.ts'
+
+/** In order, forward only. A migration that has been released is never edited. */
+const migrations: Record<string, Migration> = { '0001-initial': initial }
+
+/** Brings the schema up to date. Kysely holds an advisory lock, so that two servers may start at once. */
+export async function migrateToLatest(db: Db): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
+  const { error } = await migrator.migrateToLatest()
+  if (error !== undefined) throw new Error('the database could not be migrated', { cause: error })
+}

@@ -1,0 +1,219 @@
+-- Made by `npm run schema` from the migrations; not to be edited.
+
+create table api_keys (
+  id bigint generated always as identity not null,
+  user_id bigint not null,
+  name text not null,
+  prefix text not null,
+  hash bytea not null,
+  permission text not null,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint api_keys_permission_check CHECK ((permission = ANY (ARRAY['full'::text, 'release_and_patch'::text]))),
+  constraint api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint api_keys_pkey PRIMARY KEY (id)
+);
+CREATE INDEX api_keys_prefix_idx ON public.api_keys USING btree (prefix);
+CREATE INDEX api_keys_user_id_idx ON public.api_keys USING btree (user_id);
+
+create table app_collaborators (
+  app_id text not null,
+  user_id bigint not null,
+  role text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint app_collaborators_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'developer'::text]))),
+  constraint app_collaborators_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id) ON DELETE CASCADE,
+  constraint app_collaborators_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint app_collaborators_pkey PRIMARY KEY (app_id, user_id)
+);
+CREATE INDEX app_collaborators_user_id_idx ON public.app_collaborators USING btree (user_id);
+
+create table apps (
+  id text not null,
+  organization_id bigint not null,
+  display_name text not null,
+  device_version bigint not null default 1,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint apps_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint apps_pkey PRIMARY KEY (id)
+);
+CREATE INDEX apps_organization_id_idx ON public.apps USING btree (organization_id);
+
+create table blobs (
+  key text not null,
+  size_bytes bigint not null,
+  received_bytes bigint not null default 0,
+  sha256 text,
+  upload_expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint blobs_check CHECK (((received_bytes >= 0) AND (received_bytes <= size_bytes))),
+  constraint blobs_size_bytes_check CHECK ((size_bytes >= 0)),
+  constraint blobs_pkey PRIMARY KEY (key)
+);
+
+create table channels (
+  id bigint generated always as identity not null,
+  app_id text not null,
+  name text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint channels_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id) ON DELETE CASCADE,
+  constraint channels_pkey PRIMARY KEY (id),
+  constraint channels_name_key UNIQUE (app_id, name)
+);
+
+create table device_events (
+  id bigint generated always as identity not null,
+  app_id text not null,
+  client_id text not null,
+  release_version text not null,
+  patch_number bigint not null,
+  type text not null,
+  occurred_at timestamp with time zone not null,
+  platform text not null,
+  arch text not null,
+  message text,
+  received_at timestamp with time zone not null default now(),
+  constraint device_events_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id) ON DELETE CASCADE,
+  constraint device_events_pkey PRIMARY KEY (id),
+  constraint device_events_event_key UNIQUE (app_id, client_id, release_version, patch_number, type, occurred_at)
+);
+
+create table organization_members (
+  organization_id bigint not null,
+  user_id bigint not null,
+  role text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint organization_members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'appManager'::text, 'developer'::text, 'viewer'::text]))),
+  constraint organization_members_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint organization_members_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint organization_members_pkey PRIMARY KEY (organization_id, user_id)
+);
+CREATE INDEX organization_members_user_id_idx ON public.organization_members USING btree (user_id);
+CREATE UNIQUE INDEX organization_members_owner_key ON public.organization_members USING btree (organization_id) WHERE (role = 'owner'::text);
+
+create table organizations (
+  id bigint generated always as identity not null,
+  name text not null,
+  organization_type text not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint organizations_organization_type_check CHECK ((organization_type = ANY (ARRAY['personal'::text, 'team'::text]))),
+  constraint organizations_pkey PRIMARY KEY (id)
+);
+
+create table patch_artifacts (
+  id bigint generated always as identity not null,
+  patch_id bigint not null,
+  platform text not null,
+  arch text not null,
+  hash text not null,
+  hash_signature text,
+  size_bytes bigint not null,
+  podfile_lock_hash text,
+  blob_key text not null,
+  uploaded_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint patch_artifacts_platform_check CHECK ((platform = ANY (ARRAY['android'::text, 'ios'::text, 'linux'::text, 'macos'::text, 'windows'::text]))),
+  constraint patch_artifacts_blob_key_fkey FOREIGN KEY (blob_key) REFERENCES blobs(key),
+  constraint patch_artifacts_patch_id_fkey FOREIGN KEY (patch_id) REFERENCES patches(id) ON DELETE CASCADE,
+  constraint patch_artifacts_pkey PRIMARY KEY (id),
+  constraint patch_artifacts_blob_key_key UNIQUE (blob_key)
+);
+CREATE INDEX patch_artifacts_patch_id_idx ON public.patch_artifacts USING btree (patch_id);
+CREATE UNIQUE INDEX patch_artifacts_uploaded_key ON public.patch_artifacts USING btree (patch_id, platform, arch) WHERE (uploaded_at IS NOT NULL);
+
+create table patches (
+  id bigint generated always as identity not null,
+  release_id bigint not null,
+  number bigint not null,
+  channel_id bigint,
+  is_rolled_back boolean not null default false,
+  client_patch_id text,
+  metadata jsonb,
+  notes text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint patches_channel_id_fkey FOREIGN KEY (channel_id) REFERENCES channels(id) ON DELETE SET NULL,
+  constraint patches_release_id_fkey FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE,
+  constraint patches_pkey PRIMARY KEY (id),
+  constraint patches_client_patch_id_key UNIQUE (release_id, client_patch_id),
+  constraint patches_number_key UNIQUE (release_id, number)
+);
+CREATE INDEX patches_channel_id_idx ON public.patches USING btree (channel_id);
+
+create table release_artifacts (
+  id bigint generated always as identity not null,
+  release_id bigint not null,
+  platform text not null,
+  arch text not null,
+  hash text not null,
+  size_bytes bigint not null,
+  filename text,
+  podfile_lock_hash text,
+  can_sideload boolean not null,
+  blob_key text not null,
+  uploaded_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint release_artifacts_platform_check CHECK ((platform = ANY (ARRAY['android'::text, 'ios'::text, 'linux'::text, 'macos'::text, 'windows'::text]))),
+  constraint release_artifacts_blob_key_fkey FOREIGN KEY (blob_key) REFERENCES blobs(key),
+  constraint release_artifacts_release_id_fkey FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE,
+  constraint release_artifacts_pkey PRIMARY KEY (id),
+  constraint release_artifacts_blob_key_key UNIQUE (blob_key)
+);
+CREATE INDEX release_artifacts_release_id_idx ON public.release_artifacts USING btree (release_id);
+CREATE UNIQUE INDEX release_artifacts_uploaded_key ON public.release_artifacts USING btree (release_id, platform, arch) WHERE (uploaded_at IS NOT NULL);
+
+create table release_platforms (
+  release_id bigint not null,
+  platform text not null,
+  status text not null,
+  metadata jsonb,
+  updated_at timestamp with time zone not null default now(),
+  constraint release_platforms_platform_check CHECK ((platform = ANY (ARRAY['android'::text, 'ios'::text, 'linux'::text, 'macos'::text, 'windows'::text]))),
+  constraint release_platforms_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'active'::text]))),
+  constraint release_platforms_release_id_fkey FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE,
+  constraint release_platforms_pkey PRIMARY KEY (release_id, platform)
+);
+
+create table releases (
+  id bigint generated always as identity not null,
+  app_id text not null,
+  version text not null,
+  flutter_revision text not null,
+  flutter_version text,
+  display_name text,
+  notes text,
+  last_patch_number bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint releases_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id) ON DELETE CASCADE,
+  constraint releases_pkey PRIMARY KEY (id),
+  constraint releases_version_key UNIQUE (app_id, version)
+);
+CREATE INDEX releases_created_at_idx ON public.releases USING btree (app_id, created_at DESC, id DESC);
+
+create table server_secrets (
+  name text not null,
+  value bytea not null,
+  constraint server_secrets_pkey PRIMARY KEY (name)
+);
+
+create table users (
+  id bigint generated always as identity not null,
+  email text not null,
+  display_name text,
+  jwt_issuer text not null,
+  password_hash text,
+  plan text,
+  payment_customer_id text,
+  patch_overage_limit bigint,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint users_patch_overage_limit_check CHECK ((patch_overage_limit >= 0)),
+  constraint users_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'pro'::text, 'business'::text, 'enterprise'::text]))),
+  constraint users_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX users_email_key ON public.users USING btree (lower(email));

@@ -1,0 +1,25 @@
+import type { Logger } from 'pino'
+import type { BlobStore } from './blobs/blob-store.ts'
+import type { Config } from './config.ts'
+import type { Db } from './db/connection.ts'
+import type { DeviceEvents } from './devices/device-events.ts'
+import type { DeviceIndex } from './devices/device-index.ts'
+import type { RateLimiter } from './http/rate-limit.ts'
+import type { Jobs } from './jobs/jobs.ts'
+import type { UrlSigner } from './transfers/signed-urls.ts'
+
+/** Everything an action may use. Made once in `main.ts`, or by a test. */
+export type Deps = {
+  config: Config
+  db: Db
+  blobs: BlobStore
+  urls: UrlSigner
+  deviceIndex: DeviceIndex
+  deviceEvents: DeviceEvents
+  jobs: Jobs
+  rateLimiter: RateLimiter
+  clock: () => Date
+  log: Logger
+  /** False from the moment the server begins to stop. */
+  isServing: () => boolean
+}

@@ -1,0 +1,57 @@
+import type { PatchCheckRequest, PatchCheckResponse } from '@godwit/contract'
+import type { DeviceApp } from './queries.ts'
+import { chooseOffers, isOffered, keyOfPlace, listRolledBackNumbers, type Offer, type Patch } from './rules.ts'
+
+/** What a map entry, its key and a Buffer cost beside their text (bytes, measured as 190 on 64 bits). */
+const entryBytes = 200
+
+type ReleaseAnswers = {
+  /** To whoever is offered nothing. */
+  nothing: Buffer
+  offers: Map<string, { number: number; answer: Buffer }>
+}
+
+/** The answers to every check of one app at one version, as the bytes that are sent. */
+export type AppAnswers = { version: number; releases: Map<string, ReleaseAnswers>; sizeBytes: number }
+
+const nothing = encode({ patch_available: false })
+
+export function buildAppAnswers(app: DeviceApp, signDownload: (blobKey: string) => string): AppAnswers {
+  const releases = new Map<string, ReleaseAnswers>()
+  let sizeBytes = entryBytes
+  for (const { version, patches } of app.releases) {
+    const answers = buildReleaseAnswers(patches, signDownload)
+    releases.set(version, answers)
+    sizeBytes += entryBytes + version.length * 2 + answers.nothing.length
+    for (const [key, { answer }] of answers.offers) sizeBytes += entryBytes + key.length * 2 + answer.length
+  }
+  return { version: app.device_version, releases, sizeBytes }
+}
+
+function buildReleaseAnswers(patches: Patch[], signDownload: (blobKey: string) => string): ReleaseAnswers {
+  const numbers = listRolledBackNumbers(patches)
+  const rolledBack = numbers.length === 0 ? {} : { rolled_back_patch_numbers: numbers }
+  const offers: ReleaseAnswers['offers'] = new Map()
+  for (const [key, offer] of chooseOffers(patches)) {
+    const patch = describeOffer(offer, signDownload)
+    offers.set(key, { number: offer.number, answer: encode({ patch_available: true, patch, ...rolledBack }) })
+  }
+  return { nothing: numbers.length === 0 ? nothing : encode({ patch_available: false, ...rolledBack }), offers }
+}
+
+function describeOffer({ number, artifact }: Offer, signDownload: (blobKey: string) => string) {
+  const { hash, hash_signature, blob_key } = artifact
+  return { number, download_url: signDownload(blob_key), hash, ...(hash_signature === null ? {} : { hash_signature }) }
+}
+
+function encode(response: PatchCheckResponse): Buffer {
+  return Buffer.from(JSON.stringify(response))
+}
+
+/** `app` undefined: there is no such app. */
+export function findAnswer(app: AppAnswers | undefined, check: PatchCheckRequest): Buffer {
+  const release = app?.releases.get(check.release_version)
+  if (release === undefined) return nothing
+  const offer = release.offers.get(keyOfPlace(check))
+  return offer !== undefined && isOffered(offer.number, check.patch_number) ? offer.answer : release.nothing
+}

@@ -1,0 +1,19 @@
+import type { FastifyInstance } from 'fastify'
+
+/** One line per request, and its id in every answer. The query is left out: it may carry a signature. */
+export function logRequests(app: FastifyInstance): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info(
+      {
+        method: request.method,
+        path: request.url.split('?', 1)[0],
+        status: reply.statusCode,
+        durationMs: Math.round(reply.elapsedTime * 10) / 10,
+      },
+      'request',
+    )
+  })
+}

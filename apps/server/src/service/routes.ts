@@ -1,0 +1,39 @@
+import { createOpenApiDocument } from '@godwit/contract'
+import type { FastifyInstance } from 'fastify'
+import { sql } from 'kysely'
+import type { Deps } from '../deps.ts'
+import { AppError } from '../errors.ts'
+import { bindRoute } from '../http/bind.ts'
+
+const databaseProbeTimeoutMs = 2000
+
+export function registerServiceRoutes(app: FastifyInstance, deps: Deps): void {
+  const openApi = createOpenApiDocument()
+  const { publicUrl } = deps.config
+  bindRoute(app, deps, 'getHealth', async () => ({ status: 'ok' as const }))
+  bindRoute(app, deps, 'getReadiness', async () => {
+    if (!deps.isServing() || !(await canReachDatabase(deps))) throw new AppError('unavailable')
+    return { status: 'ok' as const }
+  })
+  bindRoute(app, deps, 'getOpenApi', async () => ({ ...openApi }))
+  bindRoute(app, deps, 'getApiCatalog', async () => ({
+    linkset: [
+      {
+        anchor: `${publicUrl}/api/v1`,
+        'service-desc': [{ href: `${publicUrl}/openapi.json`, type: 'application/json' }],
+        status: [{ href: `${publicUrl}/readyz` }],
+      },
+    ],
+  }))
+}
+
+async function canReachDatabase(deps: Deps): Promise<boolean> {
+  const tooLate = new Promise<boolean>((resolve) => {
+    setTimeout(resolve, databaseProbeTimeoutMs, false).unref()
+  })
+  const answer = sql`select 1`.execute(deps.db).then(
+    () => true,
+    () => false,
+  )
+  return await Promise.race([answer, tooLate])
+}

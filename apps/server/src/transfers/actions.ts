@@ -1,0 +1,94 @@
+import type { Deps } from '../deps.ts'
+import { AppError } from '../errors.ts'
+import { finishUpload, getUpload, type Upload } from './finish-upload.ts'
+import { advanceReceivedBytes, resetReceivedBytes } from './queries.ts'
+import { hashBytes, type RequestBytes, takeBytes } from './request-bytes.ts'
+import { type ChunkDecision, chooseAnswer, decideChunk, otherBytesConflict, parseContentRange } from './rules.ts'
+
+export type UploadAnswer = { isComplete: true } | { isComplete: false; receivedBytes: number }
+
+/** Receives what a request brings of a registered artifact: all of it, or with Content-Range a chunk or a question. */
+export async function receiveUpload(
+  deps: Deps,
+  input: { blobKey: string; bytes: RequestBytes; contentRange: string | undefined },
+): Promise<UploadAnswer> {
+  const upload = await getUpload(deps.db, input.blobKey)
+  if (input.contentRange !== undefined) return await receiveChunk(deps, upload, input.bytes, input.contentRange)
+  if (upload.isFinished) return await compareWithFinished(upload, input.bytes)
+  return await receiveWhole(deps, upload, input.bytes)
+}
+
+async function receiveWhole(deps: Deps, upload: Upload, bytes: RequestBytes): Promise<UploadAnswer> {
+  const { blobKey: key, sizeBytes } = upload
+  if (bytes.contentLength !== undefined && bytes.contentLength > sizeBytes) {
+    throw new AppError('payload_too_large', `size: ${sizeBytes} bytes were registered`)
+  }
+  await resetReceivedBytes(deps.db, { key })
+  try {
+    const source = takeBytes(bytes.source, { maxBytes: sizeBytes })
+    const { writtenBytes, failure } = await deps.blobs.write(key, { offset: 0, source })
+    if (failure instanceof AppError) throw failure
+    if (failure !== undefined || writtenBytes < sizeBytes) {
+      throw new AppError('size_mismatch', `size: ${sizeBytes} bytes were registered, ${writtenBytes} arrived`)
+    }
+  } catch (error) {
+    await deps.blobs.discard(key)
+    throw error
+  }
+  return await advance(deps, { key, fromBytes: 0, toBytes: sizeBytes })
+}
+
+/** What arrived of a chunk stays, whatever became of its rest. */
+async function receiveChunk(
+  deps: Deps,
+  upload: Upload,
+  bytes: RequestBytes,
+  contentRange: string,
+): Promise<UploadAnswer> {
+  const range = parseContentRange(contentRange)
+  if (range === undefined) {
+    throw new AppError('invalid_request', 'Content-Range: must be bytes FROM-TO/TOTAL or bytes */TOTAL')
+  }
+  const decision = decideChunk(upload, range, bytes.contentLength)
+  if (decision.kind === 'refuse') throw new AppError('invalid_request', decision.details)
+  if (decision.kind === 'answer') return await answerProgress(deps, upload.blobKey)
+  return await storeChunk(deps, upload.blobKey, bytes, decision)
+}
+
+async function storeChunk(
+  deps: Deps,
+  key: string,
+  bytes: RequestBytes,
+  chunk: ChunkDecision & { kind: 'store' },
+): Promise<UploadAnswer> {
+  const { writtenBytes, failure } = await deps.blobs.write(key, {
+    offset: chunk.offset,
+    source: takeBytes(bytes.source, chunk),
+  })
+  const answer = await advance(deps, { key, fromBytes: chunk.offset, toBytes: chunk.offset + writtenBytes })
+  // Any other failure is a broken connection: nobody hears the answer, and the client will ask.
+  if (failure instanceof AppError) throw failure
+  return answer
+}
+
+/** Bytes count only now that they are durable. When another process was faster, its truth is the answer. */
+async function advance(deps: Deps, input: Parameters<typeof advanceReceivedBytes>[1]): Promise<UploadAnswer> {
+  await advanceReceivedBytes(deps.db, input)
+  return await answerProgress(deps, input.key)
+}
+
+async function answerProgress(deps: Deps, blobKey: string): Promise<UploadAnswer> {
+  const upload = await getUpload(deps.db, blobKey)
+  const answer = chooseAnswer(upload)
+  if (answer === 'incomplete') return { isComplete: false, receivedBytes: upload.receivedBytes }
+  if (answer === 'finish') await finishUpload(deps, blobKey)
+  return { isComplete: true }
+}
+
+/** A client repeats an upload whose answer was lost. The same bytes are a success again, any others a conflict. */
+async function compareWithFinished(upload: Upload, bytes: RequestBytes): Promise<UploadAnswer> {
+  const conflict = new AppError(otherBytesConflict[upload.artifact.kind], 'other bytes have been uploaded to this URL')
+  if (bytes.contentLength !== undefined && bytes.contentLength !== upload.sizeBytes) throw conflict
+  if ((await hashBytes(bytes.source)) !== upload.sha256) throw conflict
+  return { isComplete: true }
+}

@@ -1,0 +1,30 @@
+import type { Deps } from '../deps.ts'
+import { deleteBlobs, deleteExpiredArtifacts, lockUnusedBlobs } from './queries.ts'
+
+/** Blobs that one transaction removes: it holds their locks while the store works. */
+const batchSize = 100
+
+/**
+ * Removes the bytes that no artifact refers to, after the registrations whose bytes did not arrive in time. The row goes
+ * after the bytes: a crash in between leaves a row, which the next sweep finds. Several sweeps may run at once.
+ */
+export async function sweepBlobs(deps: Deps): Promise<{ removed: number }> {
+  const now = deps.clock()
+  await deleteExpiredArtifacts(deps.db, { table: 'release_artifacts', now })
+  await deleteExpiredArtifacts(deps.db, { table: 'patch_artifacts', now })
+  let removed = 0
+  for (;;) {
+    const count = await removeBatch(deps)
+    removed += count
+    if (count < batchSize) return { removed }
+  }
+}
+
+async function removeBatch(deps: Deps): Promise<number> {
+  return await deps.db.transaction().execute(async (trx) => {
+    const keys = await lockUnusedBlobs(trx, { limit: batchSize })
+    for (const key of keys) await deps.blobs.remove(key)
+    if (keys.length > 0) await deleteBlobs(trx, { keys })
+    return keys.length
+  })
+}

@@ -1,0 +1,291 @@
+import {
+  apiKeyPermissions,
+  collaboratorRolePermissions,
+  listPathParameters,
+  type OperationId,
+  operationIds,
+  organizationRolePermissions,
+  type Permission,
+  type Route,
+  routes,
+} from '@godwit/contract'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKey } from '../../src/api-keys/actions.ts'
+import { insertMember } from '../../src/organizations/queries.ts'
+import { createTestApp, createTestRelease, findChannelId } from '../support/publishing.ts'
+import { createTestService, type TestAccount, type TestService } from '../support/test-service.ts'
+
+const hash = 'a'.repeat(64)
+const artifact = { arch: 'aarch64', platform: 'android', hash, size: 10 }
+const check = { app_id: 'a', channel: 'stable', release_version: '1', platform: 'android', arch: 'aarch64' }
+const event = {
+  app_id: 'a',
+  client_id: 'c',
+  release_version: '1',
+  platform: 'android',
+  arch: 'aarch64',
+  type: '__patch_install__',
+  patch_number: 1,
+  timestamp: 1,
+  message: null,
+}
+
+/** A body that is valid for each operation that takes one. An operation that is missing here fails the suite. */
+const validBodies: Record<OperationId, unknown> = {
+  createUser: { name: 'Ada' },
+  getCurrentUser: undefined,
+  listOrganizations: undefined,
+  listOrganizationApps: undefined,
+  listOrganizationUsers: undefined,
+  listApps: undefined,
+  createApp: { display_name: 'Atlas', organization_id: 0 },
+  getApp: undefined,
+  updateApp: { display_name: 'Atlas' },
+  deleteApp: undefined,
+  listCollaborators: undefined,
+  addCollaborator: { email: 'ada@example.com' },
+  updateCollaborator: { role: 'admin' },
+  removeCollaborator: undefined,
+  listChannels: undefined,
+  createChannel: { channel: 'beta' },
+  deleteChannel: undefined,
+  listReleases: undefined,
+  createRelease: { version: '9', flutter_revision: 'r' },
+  getRelease: undefined,
+  updateRelease: { status: null, platform: null, metadata: null, notes: 'n' },
+  deleteRelease: undefined,
+  listReleaseArtifacts: undefined,
+  createReleaseArtifact: { ...artifact, can_sideload: true },
+  deleteReleaseArtifacts: undefined,
+  listReleasePatches: undefined,
+  createPatch: { release_id: 1, metadata: {} },
+  updatePatch: { notes: 'n' },
+  createPatchArtifact: artifact,
+  promotePatch: { patch_id: 1, channel_id: 1 },
+  rollBackPatch: undefined,
+  rollForwardPatch: undefined,
+  checkPatch: check,
+  createPatchEvent: { event },
+  getCloudUpload: undefined,
+  getGcpUpload: undefined,
+  getCloudDownload: undefined,
+  getGcpDownload: undefined,
+  uploadByPost: undefined,
+  uploadByPut: undefined,
+  download: undefined,
+  uploadSpeedTest: undefined,
+  downloadSpeedTest: undefined,
+  getHealth: undefined,
+  getReadiness: undefined,
+  getOpenApi: undefined,
+  getApiCatalog: undefined,
+}
+
+/** Everybody who sees the app or organization may do these, so that there is no role to refuse. */
+const unrefusable: Permission[] = ['app.read', 'metrics.read', 'organization.read', 'diagnostics.run']
+
+const restrictedKey = 'a release-and-patch key'
+
+const bearerOperations = operationIds.filter((id) => routes[id].access.by === 'bearer')
+const bodyOperations = operationIds.filter((id) => 'body' in routes[id])
+const queryOperations = operationIds.filter((id) => 'query' in routes[id] && routes[id].access.by === 'bearer')
+const signedOperations = operationIds.filter((id) => routes[id].access.by === 'signature')
+const idOperations = operationIds.filter((id) =>
+  listPathParameters(routes[id].path).some((name) => name.endsWith('Id') && name !== 'appId' && name !== 'uploadId'),
+)
+
+let service: TestService
+let owner: TestAccount
+let stranger: TestAccount
+let weakCallers: { name: string; token: string; allows: ReadonlySet<Permission> }[]
+let parameters: Record<string, string | number>
+
+beforeAll(async () => {
+  service = await createTestService()
+  owner = await service.createAccount()
+  stranger = await service.createAccount()
+  const appId = await createTestApp(owner)
+  const releaseId = await createTestRelease(owner.api, appId)
+  const patch = await owner.api.createPatch({ params: { appId }, body: { release_id: releaseId } })
+  const viewer = await service.createAccount()
+  const collaborator = await service.createAccount()
+  await insertMember(service.deps.db, { organizationId: owner.organizationId, userId: viewer.userId, role: 'viewer' })
+  await owner.api.addCollaborator({ params: { appId }, body: { email: collaborator.email } })
+  const { key } = await createApiKey(service.deps.db, {
+    userId: owner.userId,
+    name: 'ci',
+    permission: 'release_and_patch',
+    expiresAt: null,
+  })
+  const personal: Permission[] = ['account.manage', 'diagnostics.run']
+  weakCallers = [
+    { name: 'a viewer', token: viewer.apiKey, allows: organizationRolePermissions.viewer.union(new Set(personal)) },
+    {
+      name: 'a collaborator',
+      token: collaborator.apiKey,
+      allows: collaboratorRolePermissions.developer.union(new Set(personal)),
+    },
+    { name: restrictedKey, token: key, allows: apiKeyPermissions.release_and_patch },
+  ]
+  parameters = {
+    appId,
+    releaseId,
+    patchId: patch.id,
+    organizationId: owner.organizationId,
+    collaboratorId: collaborator.userId,
+    channelId: await findChannelId(owner.api, appId),
+    uploadId: 'f'.repeat(32),
+    blobKey: 'f'.repeat(32),
+  }
+})
+
+afterAll(async () => {
+  await service.stop()
+})
+
+type CallOptions = { token?: string; body?: unknown; rawBody?: string; query?: string; params?: Record<string, string> }
+
+async function call(
+  id: OperationId,
+  options: CallOptions = {},
+): Promise<{ status: number; body: unknown; headers: Headers }> {
+  const route: Route = routes[id]
+  const values = { ...parameters, ...options.params }
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values[name])))
+  const body = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body))
+  const response = await fetch(`${service.baseUrl}${path}${options.query ?? ''}`, {
+    method: route.method,
+    headers: options.token === undefined ? {} : { authorization: `Bearer ${options.token}` },
+    ...(body === undefined ? {} : { body }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers }
+}
+
+function validBody(id: OperationId): unknown {
+  return id === 'createApp' ? { display_name: 'Atlas', organization_id: owner.organizationId } : validBodies[id]
+}
+
+describe('every route', () => {
+  it('is known to this suite', () => {
+    expect(Object.keys(validBodies).toSorted()).toEqual(operationIds.toSorted())
+  })
+
+  it.each(bodyOperations)('%s has a valid body here', (id) => {
+    const route: Route = routes[id]
+    expect(route.body?.safeParse(validBodies[id]).error).toBeUndefined()
+  })
+})
+
+describe('without a good credential', () => {
+  it.each(bearerOperations)('%s is a 401', async (id) => {
+    const withoutToken = await call(id, { body: validBody(id) })
+    expect(withoutToken).toMatchObject({ status: 401, body: { code: 'unauthenticated' } })
+    expect(withoutToken.headers.get('www-authenticate')).toBe('Bearer')
+    const withUnknownKey = await call(id, { token: `sb_api_${'x'.repeat(43)}`, body: validBody(id) })
+    expect(withUnknownKey).toMatchObject({ status: 401, body: { code: 'unauthenticated' } })
+    const withOtherToken = await call(id, { token: 'eyJhbGciOiJub25lIn0.e30.', body: validBody(id) })
+    expect(withOtherToken).toMatchObject({ status: 401, body: { code: 'unauthenticated' } })
+  })
+
+  it.each(signedOperations)('%s is refused with a wrong signature', async (id) => {
+    const query = '?expires=99999999999&signature=x'
+    expect(await call(id, { query, ...(routes[id].method === 'GET' ? {} : { rawBody: 'x' }) })).toMatchObject({
+      status: 403,
+      body: { code: 'invalid_signature' },
+    })
+  })
+})
+
+describe('another tenant', () => {
+  const scoped = bearerOperations.filter((id) => {
+    const { access }: Route = routes[id]
+    return access.by === 'bearer' && access.on !== 'caller'
+  })
+
+  it.each(scoped)('%s hides what exists behind the 404 of what does not', async (id) => {
+    const hidden = await call(id, { token: stranger.apiKey, body: validBody(id) })
+    const missing = await call(id, {
+      token: stranger.apiKey,
+      body: id === 'createApp' ? { display_name: 'Atlas', organization_id: 999_999_999 } : validBody(id),
+      params: { appId: '6b3f0f5e-0000-4000-8000-000000000000', organizationId: '999999999' },
+    })
+    expect(hidden).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    expect(missing.status).toBe(hidden.status)
+    expect(missing.body).toEqual(hidden.body)
+  })
+})
+
+describe('a caller with too few rights', () => {
+  it.each(bearerOperations)('%s is a 403', async (id) => {
+    const { access }: Route = routes[id]
+    if (access.by !== 'bearer') return
+    // What is judged on the caller itself depends on its credential alone: lists show what its roles let it see.
+    const callers = access.on === 'caller' ? weakCallers.filter(({ name }) => name === restrictedKey) : weakCallers
+    const refused = callers.filter(({ allows }) => !allows.has(access.permission))
+    if (refused.length === 0) expect(unrefusable).toContain(access.permission)
+    for (const { name, token } of refused) {
+      const answer = await call(id, { token, body: validBody(id) })
+      expect({ name, ...answer }).toMatchObject({ name, status: 403, body: { code: 'forbidden' } })
+    }
+  })
+})
+
+describe('malformed input', () => {
+  it.each(bodyOperations)('%s refuses a body that is not what it takes', async (id) => {
+    for (const rawBody of ['{', '[]', '"text"', '7', 'null']) {
+      const answer = await call(id, { token: owner.apiKey, rawBody })
+      expect({ rawBody, ...answer }).toMatchObject({ rawBody, status: 400, body: { code: 'invalid_request' } })
+      expect(answer.body).toHaveProperty('details')
+    }
+  })
+
+  it.each(bodyOperations)('%s names each field that is wrong', async (id) => {
+    const valid = validBody(id) as Record<string, unknown>
+    const nested = id === 'createPatchEvent'
+    const fields = Object.entries(nested ? event : valid).filter(
+      ([name, value]) => value !== null && name !== 'message',
+    )
+    for (const [name] of fields) {
+      const wrong = nested ? { event: { ...event, [name]: [] } } : { ...valid, [name]: [] }
+      const answer = await call(id, { token: owner.apiKey, body: wrong })
+      expect({ name, status: answer.status }).toEqual({ name, status: 400 })
+      expect((answer.body as { details: string }).details).toContain(`${name}:`)
+    }
+  })
+
+  it.each(bodyOperations)('%s refuses a body over 1 MiB', async (id) => {
+    const rawBody = JSON.stringify({ padding: 'x'.repeat(1024 ** 2) })
+    expect(await call(id, { token: owner.apiKey, rawBody })).toMatchObject({
+      status: 413,
+      body: { code: 'payload_too_large' },
+    })
+  })
+
+  it.each(queryOperations)('%s refuses a query that is not what it takes', async (id) => {
+    expect(await call(id, { token: owner.apiKey, query: '?sideloadable=maybe&platform=beos' })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request' },
+    })
+  })
+
+  it.each(idOperations)('%s answers 404 for an id that is none', async (id) => {
+    for (const value of ['x', '1e3', '-1', '1.5', '99999999999999999999', '0x1', '%00']) {
+      const params = Object.fromEntries(
+        listPathParameters(routes[id].path)
+          .filter((name) => name !== 'appId')
+          .map((name) => [name, value]),
+      )
+      const answer = await call(id, { token: owner.apiKey, body: validBody(id), params })
+      expect({ value, ...answer }).toMatchObject({ value, status: 404, body: { code: 'not_found' } })
+    }
+  })
+})
+
+describe('a path that is no route', () => {
+  it.each(['/', '/api/v1', '/api/v1/nothing', '/api/v2/apps'])('%s is a 404 with an ErrorResponse', async (path) => {
+    const response = await fetch(service.baseUrl + path)
+    expect(response.status).toBe(404)
+    expect(await response.json()).toMatchObject({ code: 'not_found' })
+  })
+})
