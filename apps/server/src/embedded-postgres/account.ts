@@ -34,13 +34,14 @@ export async function handOver(folder: string, account: Account): Promise<void> 
 
 /**
  * The account keeps one power of root, to pass folders that only root may enter: the data folder, its parents and
- * node_modules are often 0700. CAP_DAC_READ_SEARCH would be less, but containers do not grant it by default.
+ * node_modules are often 0700. CAP_DAC_READ_SEARCH would be less, but containers do not grant it by default. access(2),
+ * by which initdb and pg_ctl find each other, ignores the power of an account that is not root unless no_setuid_fixup is set.
  */
 export function runAs(account: Account | undefined, file: string, args: string[]): Command {
   if (!account) return { file, args }
   const { uid, gid, setpriv } = account
   const identity = ['--reuid', String(uid), '--regid', String(gid), '--clear-groups']
-  const power = ['--inh-caps', '+dac_override', '--ambient-caps', '+dac_override']
+  const power = ['--securebits', '+no_setuid_fixup', '--inh-caps', '+dac_override', '--ambient-caps', '+dac_override']
   return { file: setpriv, args: [...identity, ...power, file, ...args] }
 }
 
