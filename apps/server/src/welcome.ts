@@ -1,8 +1,9 @@
 import type { FirstAccount } from './bootstrap.ts'
 
-/** What the terminal shows once, on an empty database. A key that came from the settings is not repeated. */
-export function describeFirstStart(input: { publicUrl: string; account: FirstAccount }): string {
+/** What the terminal shows. An account is there once, on an empty database; a key from the settings is not repeated. */
+export function describeStart(input: { publicUrl: string; account: FirstAccount | undefined }): string {
   const { publicUrl, account } = input
+  if (account === undefined) return `\n  Godwit is ready at ${publicUrl}\n\n`
   const key = account.isKeyGenerated ? account.apiKey : '$GODWIT_ADMIN_API_KEY'
   return `
   Godwit is ready at ${publicUrl}
@@ -20,8 +21,4 @@ export function describeFirstStart(input: { publicUrl: string; account: FirstAcc
     base_url: ${publicUrl}
 
 `
-}
-
-export function describeLaterStart(input: { publicUrl: string }): string {
-  return `\n  Godwit is ready at ${input.publicUrl}\n\n`
 }

@@ -21,7 +21,7 @@ export function readBody(request: IncomingMessage, limits: { maxBytes: number; t
     // Follows 'end', and also a connection that is lost before it.
     request.on('close', () => {
       clearTimeout(timer)
-      reject(new AppError('invalid_request', 'body: is not complete'))
+      if (!request.complete) reject(new AppError('invalid_request', 'body: is not complete'))
     })
   })
 }

@@ -102,6 +102,18 @@ describe('the process', () => {
     expect((await fetch(`${server.baseUrl}/readyz`)).status).toBe(200)
   })
 
+  it('stops cleanly when it is told to while it starts', async () => {
+    expect(await stop('SIGTERM')).toBe(0)
+    const starting = server.start()
+    const pidFile = join(server.dataDir, 'postgres', 'cluster', 'postmaster.pid')
+    await expect.poll(() => existsSync(pidFile), { timeout: 10_000, interval: 5 }).toBe(true)
+    server.signal('SIGINT')
+    const postmaster = await readPostmasterPid()
+    await starting
+    expect(await server.exited()).toBe(0)
+    expect(isAlive(postmaster)).toBe(false)
+  })
+
   it('refuses settings that are wrong, naming each, and prints no stack', async () => {
     const wrong = await createServerProcess({ PORT: 'http', GODWIT_DEFAULT_PLAN: 'gold' })
     await expect(wrong.start()).rejects.toThrow(/PORT: .*\n {2}GODWIT_DEFAULT_PLAN: /)
