@@ -83,6 +83,7 @@ function createHttpServer(dispatch: RequestListener): Server {
   const server = createServer(
     {
       headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: 5000,
       // An upload may take hours as long as it moves; JSON bodies have a deadline of their own.
       requestTimeout: 0,
       keepAliveTimeout: keepAliveTimeoutMs,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AppCollaboratorRole, ReleasePlatform, ReleaseStatus } from './enums.ts'
-import { Int64, Timestamp, text } from './primitives.ts'
+import { Email, Int64, Timestamp, text } from './primitives.ts'
 
 const displayNameMaxLength = 128
 
@@ -69,7 +69,7 @@ export const UpdateAppRequest = z
   .meta({ id: 'UpdateAppRequest' })
 
 export const AppCollaborator = z
-  .object({ user_id: Int64, email: z.email(), display_name: z.string().optional(), role: AppCollaboratorRole })
+  .object({ user_id: Int64, email: Email, display_name: z.string().optional(), role: AppCollaboratorRole })
   .meta({ id: 'AppCollaborator' })
 export type AppCollaborator = z.infer<typeof AppCollaborator>
 

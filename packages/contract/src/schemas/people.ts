@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { OrganizationType, Role } from './enums.ts'
-import { Int64, Timestamp, text } from './primitives.ts'
+import { Email, Int64, Timestamp, text } from './primitives.ts'
 
 export const PublicUser = z
-  .object({ id: Int64, email: z.email(), display_name: z.string().optional() })
+  .object({ id: Int64, email: Email, display_name: z.string().optional() })
   .meta({ id: 'PublicUser' })
 export type PublicUser = z.infer<typeof PublicUser>
 
 export const PrivateUser = z
   .object({
     id: Int64,
-    email: z.email().meta({ description: 'As given at sign-up.' }),
+    email: Email.meta({ description: 'As given at sign-up.' }),
     display_name: z.string().optional(),
     payment_customer_id: z.string().optional().meta({ description: 'Customer id at the payment provider, if any.' }),
     stripe_customer_id: z.string().optional().meta({ description: 'The name the public clients have for it.' }),

@@ -5,6 +5,9 @@ export const Int64 = z.int().nonnegative().meta({ format: 'int64' })
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC, always with `Z`.' })
 
+/** In answers. Not checked again: one address that a pattern does not know must not make a whole list unreadable. */
+export const Email = z.string().meta({ format: 'email' })
+
 /** PostgreSQL stores neither NUL nor half a surrogate pair; such text is refused here instead of failing in SQL. */
 export function isStorableText(value: string): boolean {
   return !value.includes('\0') && value.isWellFormed()
