@@ -12,7 +12,7 @@ const types: pg.CustomTypesConfig = {
 }
 
 export function createPool(connectionString: string, maxConnections = 10): pg.Pool {
-  return new pg.Pool({
+  const pool = new pg.Pool({
     connectionString,
     types,
     max: maxConnections,
@@ -22,6 +22,10 @@ export function createPool(connectionString: string, maxConnections = 10): pg.Po
     idle_in_transaction_session_timeout: 30_000,
     application_name: 'godwit',
   })
+  // The pool listens only to idle clients. One that is lost between two statements of a transaction would otherwise end
+  // the process; its next statement fails in any case.
+  pool.on('connect', (client) => client.on('error', () => undefined))
+  return pool
 }
 
 export function createDb(pool: pg.Pool): Db {

@@ -6,9 +6,9 @@ export function violatesUnique(error: unknown, constraint: string): boolean {
   return error instanceof pg.DatabaseError && error.code === uniqueViolation && error.constraint === constraint
 }
 
-/** SQLSTATE class 08 (connection), 57P0x (shutdown), 53300 (too many connections), or no server at all. */
+/** The server ended or refused the connection itself (FATAL: shutdown, too many connections), or there is none. */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|57P0|53300)/.test(error.code ?? '')
+  if (error instanceof pg.DatabaseError) return error.severity === 'FATAL' || error.severity === 'PANIC'
   if (!(error instanceof Error)) return false
   const code = 'code' in error ? error.code : undefined
   if (code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'ENOTFOUND') return true

@@ -7,12 +7,15 @@ import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
 import { chooseRequestId } from '../http/request-id.ts'
 import { validate } from '../http/validation.ts'
+import { createDeviceRateLimiter, type DeviceRateLimiter } from './device-rate-limit.ts'
 import { readBody } from './read-body.ts'
 
 const json = 'application/json; charset=utf-8'
 
-/** The body of the answer, or undefined for none. */
-type Operation = (deps: Deps, body: unknown) => Buffer | undefined | Promise<Buffer | undefined>
+type Door = Deps & { deviceLimiter: DeviceRateLimiter }
+
+/** The answer as JSON in ASCII, or undefined for none. */
+type Operation = (door: Door, body: unknown) => string | undefined | Promise<string | undefined>
 
 const operations = new Map<string, Operation>([
   [routes.checkPatch.path, checkPatch],
@@ -24,10 +27,11 @@ const operations = new Map<string, Operation>([
  * what that saves.
  */
 export function createDeviceDoor(deps: Deps, behind: RequestListener): RequestListener {
+  const door: Door = { ...deps, deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute) }
   return (request, response) => {
     const operation = request.method === 'POST' ? findOperation(request.url ?? '') : undefined
     if (operation === undefined) behind(request, response)
-    else void answer(deps, operation, request, response)
+    else void answer(door, operation, request, response)
   }
 }
 
@@ -36,7 +40,7 @@ function findOperation(url: string): Operation | undefined {
   return operations.get(url) ?? operations.get(url.replace(/\?.*$/s, '').replaceAll(/\/{2,}/g, '/'))
 }
 
-async function answer(deps: Deps, operation: Operation, request: IncomingMessage, response: ServerResponse) {
+async function answer(deps: Door, operation: Operation, request: IncomingMessage, response: ServerResponse) {
   const requestId = chooseRequestId(request)
   try {
     const body = await readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs })
@@ -47,29 +51,31 @@ async function answer(deps: Deps, operation: Operation, request: IncomingMessage
   }
 }
 
-function checkPatch(deps: Deps, body: unknown): Buffer | Promise<Buffer> {
+function checkPatch(deps: Door, body: unknown): string | Promise<string> {
   const check = validate(PatchCheckRequest, body)
   limitDevice(deps, check.app_id, check.client_id)
   return deps.deviceIndex.answer(check)
 }
 
-async function createPatchEvent(deps: Deps, body: unknown): Promise<undefined> {
+async function createPatchEvent(deps: Door, body: unknown): Promise<undefined> {
   const { event } = validate(CreatePatchEventRequest, body)
   limitDevice(deps, event.app_id, event.client_id)
   if (deps.deviceIndex.hasApp(event.app_id)) await deps.deviceEvents.store(event)
 }
 
 /** Never by address: a whole operator's network can stand behind one. */
-function limitDevice(deps: Deps, appId: string, clientId: string | null | undefined): void {
-  if (clientId !== undefined && clientId !== null) refuseOverLimit(deps.rateLimiter.take(`device:${appId}:${clientId}`))
+function limitDevice(deps: Door, appId: string, clientId: string | null | undefined): void {
+  if (clientId !== undefined && clientId !== null) refuseOverLimit(deps.deviceLimiter.take(appId, clientId))
 }
 
-function sendBody(response: ServerResponse, requestId: string, body: Buffer | undefined): void {
+function sendBody(response: ServerResponse, requestId: string, body: string | undefined): void {
   if (body === undefined) {
     response.writeHead(204, { 'X-Request-ID': requestId }).end()
     return
   }
-  response.writeHead(200, { 'Content-Type': json, 'Content-Length': body.length, 'X-Request-ID': requestId }).end(body)
+  response
+    .writeHead(200, { 'Content-Type': json, 'Content-Length': body.length, 'X-Request-ID': requestId })
+    .end(body, 'latin1')
 }
 
 function sendError(deps: Deps, response: ServerResponse, requestId: string, error: unknown): void {

@@ -27,8 +27,8 @@ export type DeviceIndex = {
   /** Told after a commit that changed what devices of the app are offered: the next check here sees it. Version 0: gone. */
   markChanged: (appId: string, version: number) => void
   hasApp: (appId: string) => boolean
-  /** The bytes of a PatchCheckResponse. A promise only while the app must be loaded. */
-  answer: (check: PatchCheckRequest) => Buffer | Promise<Buffer>
+  /** A PatchCheckResponse as JSON in ASCII. A promise only while the app must be loaded. */
+  answer: (check: PatchCheckRequest) => string | Promise<string>
   start: () => Promise<void>
   stop: () => Promise<void>
   measure: () => { apps: number; loadedApps: number; sizeBytes: number; loads: number }
