@@ -7,6 +7,7 @@ import type { Deps } from './deps.ts'
 import { createDeviceDoor } from './devices/device-door.ts'
 import { registerDiagnosticsRoutes } from './diagnostics/routes.ts'
 import { bodyTimeoutMs, limitBodyTime, parseAnyContentType } from './http/bodies.ts'
+import { drainRequests } from './http/drain-request.ts'
 import { answerClientError, handleErrors, sendError } from './http/error-handler.ts'
 import { logRequests } from './http/log-requests.ts'
 import { chooseRequestId } from './http/request-id.ts'
@@ -51,6 +52,7 @@ export async function buildApp(deps: Deps): Promise<App> {
   })
   handleErrors(http)
   logRequests(http)
+  drainRequests(http)
 
   http.register(async (control) => {
     parseAnyContentType(control)

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Plan } from '@godwit/contract'
 import { z } from 'zod'
 
@@ -21,7 +22,7 @@ const Environment = z.object({
   GODWIT_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
   GODWIT_BLOBS: z
     .string()
-    .regex(/^(disk|file:\/.+)$/, 'must be disk, or file:/absolute/path')
+    .refine((value) => readBlobsDir(value, '') !== undefined, 'must be disk, or file:/absolute/path')
     .default('disk'),
   GODWIT_MAX_ARTIFACT_BYTES: z.coerce
     .number()
@@ -75,10 +76,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     databaseUrl: settings.DATABASE_URL,
     dataDir,
     publicUrl: (settings.GODWIT_PUBLIC_URL ?? `http://localhost:${settings.PORT}`).replace(/\/+$/, ''),
-    blobsDir:
-      settings.GODWIT_BLOBS === 'disk'
-        ? resolve(dataDir, 'blobs')
-        : decodeURIComponent(new URL(settings.GODWIT_BLOBS).pathname),
+    blobsDir: readBlobsDir(settings.GODWIT_BLOBS, dataDir) ?? resolve(dataDir, 'blobs'),
     maxArtifactBytes: settings.GODWIT_MAX_ARTIFACT_BYTES,
     admin: {
       email: settings.GODWIT_ADMIN_EMAIL,
@@ -88,5 +86,14 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     defaultPlan: settings.GODWIT_DEFAULT_PLAN,
     requestsPerMinute: settings.GODWIT_RATE_LIMIT ?? undefined,
     logLevel: settings.GODWIT_LOG_LEVEL,
+  }
+}
+
+function readBlobsDir(setting: string, dataDir: string): string | undefined {
+  if (setting === 'disk') return resolve(dataDir, 'blobs')
+  try {
+    return fileURLToPath(setting)
+  } catch {
+    return undefined
   }
 }

@@ -21,7 +21,11 @@ export async function createDeps(options: {
 }): Promise<{ deps: Deps; close: () => Promise<void> }> {
   const { config, log, connectionString } = options
   const pool = createPool(connectionString)
-  pool.on('error', (error) => log.warn({ reason: error.message }, 'an idle database connection was lost'))
+  let isClosing = false
+  pool.on('error', (error) => {
+    // Connections that have been told to end may meet the end of PostgreSQL first.
+    if (!isClosing) log.warn({ reason: error.message }, 'an idle database connection was lost')
+  })
   const db = createDb(pool)
   await migrateToLatest(db)
   const [jobs, secret, blobs] = await Promise.all([
@@ -47,6 +51,7 @@ export async function createDeps(options: {
     isServing: options.isServing ?? (() => true),
   }
   const close = async () => {
+    isClosing = true
     await deviceEvents.stop()
     await deviceIndex.stop()
     await jobs.stop()

@@ -1,23 +1,30 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { type Logger, pino } from 'pino'
 import pretty from 'pino-pretty'
-import { type Config, ConfigError, readConfig } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/index.ts'
 import { describeStart } from './welcome.ts'
 
-/** Starts the service, and returns what stops it: the database last. */
-async function start(config: Config, log: Logger): Promise<() => Promise<void>> {
+type Running = {
+  /** Finishes what runs; the database ends last. */
+  stop: () => Promise<void>
+  cut: () => void
+}
+
+async function start(config: Config, log: Logger): Promise<Running> {
   // The rest of the program is read while the database starts: each takes about half of the time until it is ready.
   const [database, { openService }] = await Promise.all([openDatabase(config, log), import('./open-service.ts')])
   try {
     const { connectionString } = database
     const service = await openService({ config, log, connectionString })
     process.stdout.write(describeStart({ publicUrl: config.publicUrl, account: service.firstAccount }))
-    return async () => {
+    const stop = async () => {
       await service.close()
       await database.stop()
     }
+    return { stop, cut: service.cut }
   } catch (error) {
     await database.stop()
     throw error
@@ -38,16 +45,22 @@ function createLog(level: string): Logger {
 /** Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm. */
 const sameSignalMs = 1000
 
-function stopOnSignal(stop: () => Promise<void>, log: Logger): void {
+function stopOnSignal(starting: Promise<Running>, log: Logger): void {
   let stoppingSince: number | undefined
+  const stop = async () => {
+    // A signal that comes while the service starts waits for it, or the database would be left running.
+    const running = await starting
+    await running.stop()
+  }
   const handleSignal = (signal: NodeJS.Signals) => {
     if (stoppingSince !== undefined) {
       if (performance.now() - stoppingSince < sameSignalMs) return
-      log.warn({ signal }, 'told twice to stop: cutting the requests that still run')
-      process.exit(1)
+      log.warn({ signal }, 'told again to stop: cutting the requests that still run')
+      starting.then(({ cut }) => cut()).catch(() => undefined)
+      return
     }
     stoppingSince = performance.now()
-    log.info({ signal }, 'finishing the requests that run, then stopping')
+    log.info({ signal }, 'finishing the requests that run, then stopping; a second signal cuts them')
     stop().then(
       () => log.info('stopped'),
       (error: unknown) => {
@@ -60,15 +73,21 @@ function stopOnSignal(stop: () => Promise<void>, log: Logger): void {
   process.on('SIGTERM', handleSignal)
 }
 
+/** What went wrong, for a person: the messages down to the first cause. The stack only of what must be a mistake of ours. */
+function describeFailure(error: unknown): string {
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof ReferenceError) return inspect(error)
+  const cause = error.cause instanceof Error ? `\n  ${describeFailure(error.cause)}` : ''
+  return `${error.message}${cause}`
+}
+
 enableCompileCache()
 try {
   const config = readConfig(process.env)
   const log = createLog(config.logLevel)
   const starting = start(config, log)
-  // A signal that comes while the service starts waits for it, or the database would be left running.
-  stopOnSignal(async () => (await starting)(), log)
+  stopOnSignal(starting, log)
   await starting
 } catch (error) {
-  console.error(error instanceof ConfigError ? error.message : error)
+  console.error(`Godwit cannot start. ${describeFailure(error)}`)
   process.exitCode = 1
 }

@@ -1,9 +1,10 @@
-import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { createFirstAccount, type FirstAccount } from './bootstrap.ts'
 import type { Config } from './config.ts'
 import { createDeps } from './create-deps.ts'
+import { removeDeviceEvents } from './devices/remove-device-events.ts'
+import { closeGracefully } from './http/close-gracefully.ts'
 import { sweepBlobs } from './transfers/sweep-blobs.ts'
 
 export type Service = {
@@ -11,6 +12,8 @@ export type Service = {
   firstAccount: FirstAccount | undefined
   /** Lets the requests that run finish, takes no more, and closes what the service stood on. */
   close: () => Promise<void>
+  /** Ends the requests that still run; the other end sees its connection break. */
+  cut: () => void
 }
 
 /** The service on a database, listening. What was opened is closed again when something after it fails. */
@@ -24,7 +27,10 @@ export async function openService(options: {
   const { deps, close: closeDeps } = await createDeps({ config, log, connectionString, isServing: () => isServing })
   try {
     const firstAccount = await createFirstAccount(deps.db, config)
-    await deps.jobs.work({ sweepBlobs: () => sweepBlobs(deps) })
+    await deps.jobs.work({
+      sweepBlobs: () => sweepBlobs(deps),
+      removeDeviceEvents: (input) => removeDeviceEvents(deps.db, input),
+    })
     const app = await buildApp(deps)
     await app.http.listen({ port: config.port, host: config.host })
     isServing = true
@@ -33,18 +39,9 @@ export async function openService(options: {
       await closeGracefully(app.http)
       await closeDeps()
     }
-    return { firstAccount, close }
+    return { firstAccount, close, cut: () => app.http.server.closeAllConnections() }
   } catch (error) {
     await closeDeps()
     throw error
   }
-}
-
-/** How often connections are looked for whose last request has just been answered. */
-const idleCheckMs = 50
-
-/** Node closes the connections that are idle at this moment, and would wait for its clients to close the others. */
-async function closeGracefully(http: FastifyInstance): Promise<void> {
-  const timer = setInterval(() => http.server.closeIdleConnections(), idleCheckMs)
-  await http.close().finally(() => clearInterval(timer))
 }

@@ -20,12 +20,13 @@ export async function createApp(deps: Deps, input: { organizationId: number; dis
   return app
 }
 
-/** Deletes an app with everything below it. The bytes follow in a job. */
+/** Deletes an app with everything below it. The bytes, and what its devices reported, follow in jobs. */
 export async function deleteApp(deps: Deps, input: { appId: string }): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     await deleteAppRow(trx, input)
     await notifyAppChanged(trx, { appId: input.appId, version: goneVersion })
     await deps.jobs.requestBlobSweep(trx)
+    await deps.jobs.requestEventRemoval(trx, input)
   })
   deps.deviceIndex.markChanged(input.appId, goneVersion)
 }

@@ -40,6 +40,8 @@ export async function createDiskBlobStore(options: { dir: string }): Promise<Blo
         const storedBytes = await findFileSize(toUnfinished(path))
         if (storedBytes !== sizeBytes) throw new Error(`blob ${key}: ${storedBytes} bytes instead of ${sizeBytes}`)
         await rename(toUnfinished(path), path)
+      } else {
+        await rm(toUnfinished(path), { force: true })
       }
       await syncFolder(dirname(path))
     },

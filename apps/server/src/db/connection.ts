@@ -16,9 +16,11 @@ export function createPool(connectionString: string, maxConnections = 10): pg.Po
     connectionString,
     types,
     max: maxConnections,
-    connectionTimeoutMillis: 10_000,
-    // A statement of the control door takes milliseconds; one that takes this long is stuck.
-    statement_timeout: 30_000,
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    // A statement of the control door takes milliseconds; one that takes this long is stuck, or its server is.
+    statement_timeout: 15_000,
+    query_timeout: 20_000,
     idle_in_transaction_session_timeout: 30_000,
     application_name: 'godwit',
   })

@@ -76,7 +76,6 @@ create table device_events (
   arch text not null,
   message text,
   received_at timestamp with time zone not null default now(),
-  constraint device_events_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id) ON DELETE CASCADE,
   constraint device_events_pkey PRIMARY KEY (id),
   constraint device_events_event_key UNIQUE (app_id, client_id, release_version, patch_number, type, occurred_at)
 );

@@ -19,8 +19,11 @@ const firstLoadPatienceMs = 5000
 /** After a load failed, the app's checks do without another attempt for this long. */
 const retryLoadMs = 1000
 const maxSizeBytes = 256 * 1024 ** 2
-/** A change that overtakes a load makes it start again; more often than this, the database is behind what we were told. */
-const maxLoadAttempts = 3
+/**
+ * A check may join a load that began before the change which it must see, and then needs the next one. More than these
+ * would mean that the load fails, or that the database is behind what we were told.
+ */
+const maxLoadsPerCheck = 3
 
 /** What the device door answers from. Built per app from SQL on its first check, kept in memory. */
 export type DeviceIndex = {
@@ -58,18 +61,14 @@ export function createDeviceIndex(options: {
     if (loads.get(appId)?.hasFailed) loads.delete(appId)
   }
 
-  /** Loads until what was read is as new as what is known to exist. */
   const loadNewest = async (appId: string): Promise<AppAnswers | undefined> => {
-    for (let attempt = 1; ; attempt += 1) {
-      loadCount += 1
-      const app = await findDeviceApp(db, { appId })
-      if (app === undefined) markChanged(appId, 0)
-      const version = versions.get(appId)
-      if (app === undefined || version === undefined) return undefined
-      const answers = buildAppAnswers(app, (blobKey) => urls.sign('download', blobKey))
-      loaded.set(appId, answers)
-      if (answers.version >= version || attempt === maxLoadAttempts) return answers
-    }
+    loadCount += 1
+    const app = await findDeviceApp(db, { appId })
+    if (app === undefined) markChanged(appId, 0)
+    if (app === undefined || versions.get(appId) === undefined) return undefined
+    const answers = buildAppAnswers(app, (blobKey) => urls.sign('download', blobKey))
+    loaded.set(appId, answers)
+    return answers
   }
 
   const startLoad = (appId: string, last: AppAnswers | undefined): Load => {
@@ -92,6 +91,17 @@ export function createDeviceIndex(options: {
     return load
   }
 
+  /** At least as new as `version`, what was known when the check came; failing that, the last that is known. */
+  const answerAfterLoad = async (check: PatchCheckRequest, version: number): Promise<string> => {
+    for (let attempt = 1; ; attempt += 1) {
+      const last = loaded.get(check.app_id)
+      const load = loads.get(check.app_id) ?? startLoad(check.app_id, last)
+      const answers = await load.answers
+      const isOlder = answers !== undefined && answers.version < version
+      if (!isOlder || attempt === maxLoadsPerCheck) return findAnswer(answers, check)
+    }
+  }
+
   const refresh = () =>
     versions.refresh().catch((error: unknown) => {
       if (!stopping.signal.aborted) log.warn({ err: error }, 'cannot read which apps have changed')
@@ -111,8 +121,7 @@ export function createDeviceIndex(options: {
       if (version === undefined) return findAnswer(undefined, check)
       const last = loaded.get(check.app_id)
       if (last !== undefined && last.version >= version) return findAnswer(last, check)
-      const load = loads.get(check.app_id) ?? startLoad(check.app_id, last)
-      return load.answers.then((answers) => findAnswer(answers, check))
+      return answerAfterLoad(check, version)
     },
     start: async () => {
       // Listening before reading: a change in between is seen twice instead of never.

@@ -80,8 +80,9 @@ function toArtifact(row: ArtifactRow): PatchArtifact | undefined {
 }
 
 /**
- * Stores each event once; those of an app that is gone are left out. The apps are locked against deletion until the
- * commit, so that one deletion cannot fail the whole group. In the order of the unique key, so that two instances that
+ * Stores each event once; those of an app that is gone, or is being deleted, are left out. The apps are locked against
+ * deletion until the commit, so that no event outlives its app's removal; to wait for a deletion instead would make every
+ * device of every app wait. In the order of the unique key, so that two instances that
  * are sent the same events cannot deadlock.
  */
 export async function insertDeviceEvents(db: Db, events: PatchEvent[]): Promise<void> {
@@ -97,6 +98,15 @@ export async function insertDeviceEvents(db: Db, events: PatchEvent[]): Promise<
     ) as event (app_id, client_id, release_version, patch_number, type, occurred_at, platform, arch, message)
     join apps on apps.id = event.app_id
     order by app_id, client_id, release_version, patch_number, type, occurred_at
-    for key share of apps
+    for key share of apps skip locked
     on conflict do nothing`.execute(db)
+}
+
+/** How many there were, at most `limit`. */
+export async function deleteDeviceEvents(db: Db, input: { appId: string; limit: number }): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from device_events where id in (
+      select id from device_events where app_id = ${input.appId} limit ${input.limit}
+    )`.execute(db)
+  return Number(numAffectedRows ?? 0n)
 }

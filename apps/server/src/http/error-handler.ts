@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '@godwit/contract'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseUnavailable } from '../db/errors.ts'
+import { isDatabaseUnavailable, violatesForeignKey } from '../db/errors.ts'
 import { AppError } from '../errors.ts'
 
 /** The one place where an error becomes an answer: ours, the framework's, or unknown (500, told only to the log). */
@@ -19,9 +19,20 @@ export function toAppError(error: unknown, request: Pick<FastifyRequest, 'log'>)
   if (status !== undefined && status >= 400 && status < 500) {
     return new AppError('invalid_request', (error as FastifyError).message)
   }
+  if (violatesForeignKey(error)) return new AppError('not_found')
   if (isDatabaseUnavailable(error)) {
-    request.log.error({ err: error }, 'the database cannot be reached')
+    request.log.error({ reason: (error as Error).message }, 'the database cannot answer')
     return new AppError('unavailable', undefined, { retryAfterSeconds: 5 })
+  }
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    request.log.error({ err: error }, 'the disk is full')
+    return new AppError('unavailable', undefined, { retryAfterSeconds: 60 })
+  }
+  // The client went away while it was answered: nobody is there to be told.
+  if (code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'ECONNRESET') {
+    request.log.debug({ err: error }, 'the client is gone')
+    return new AppError('invalid_request')
   }
   request.log.error({ err: error }, 'request failed')
   return new AppError('internal')

@@ -5,7 +5,6 @@ import { AppError } from '../errors.ts'
 import { getRelease } from '../releases/actions.ts'
 import { lockRelease } from '../releases/queries.ts'
 import { nextNotes } from '../releases/rules.ts'
-import { finishUpload } from '../transfers/finish-upload.ts'
 import { registerUpload } from '../transfers/register-upload.ts'
 import {
   findPatchByClientId,
@@ -63,18 +62,15 @@ export async function registerPatchArtifact(
   deps: Deps,
   input: { appId: string } & Omit<Parameters<typeof insertPatchArtifact>[1], 'blobKey'>,
 ): Promise<{ id: number; url: string }> {
-  const registered = await deps.db.transaction().execute(async (trx) => {
+  return await deps.db.transaction().execute(async (trx) => {
     if ((await lockPatch(trx, input)) === undefined) throw new AppError('not_found')
     const uploaded = await findUploadedPatchArtifact(trx, input)
     const conflict = findRegistrationConflict({ uploaded, candidate: input })
     if (conflict !== undefined) throw new AppError(conflict)
     const { blobKey, url } = await registerUpload(deps, trx, input)
     const { id } = await insertPatchArtifact(trx, { ...input, blobKey })
-    return { id, url, blobKey }
+    return { id, url }
   })
-  // A client sends no request at all for an empty file.
-  if (input.sizeBytes === 0) await finishUpload(deps, registered.blobKey)
-  return registered
 }
 
 /** Moves a patch to a channel. Devices on the channel that it leaves are offered what is left there. */

@@ -12,7 +12,8 @@ export function registerServiceRoutes(app: FastifyInstance, deps: Deps): void {
   const { publicUrl } = deps.config
   bindRoute(app, deps, 'getHealth', async () => ({ status: 'ok' as const }))
   bindRoute(app, deps, 'getReadiness', async () => {
-    if (!deps.isServing() || !(await canReachDatabase(deps))) throw new AppError('unavailable')
+    if (!deps.isServing() || !(await canReachDatabase(deps)))
+      throw new AppError('unavailable', undefined, { retryAfterSeconds: 1 })
     return { status: 'ok' as const }
   })
   bindRoute(app, deps, 'getOpenApi', async () => ({ ...openApi }))

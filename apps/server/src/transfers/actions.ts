@@ -12,7 +12,12 @@ export async function receiveUpload(
   deps: Deps,
   input: { blobKey: string; bytes: RequestBytes; contentRange: string | undefined },
 ): Promise<UploadAnswer> {
-  const upload = await getUpload(deps.db, input.blobKey)
+  let upload = await getUpload(deps.db, input.blobKey)
+  if (!upload.isFinished && (await deps.blobs.findSize(upload.blobKey)) !== undefined) {
+    // The process died between making the bytes final and saying so: they are the artifact's, whatever is sent now.
+    await finishUpload(deps, upload.blobKey)
+    upload = await getUpload(deps.db, upload.blobKey)
+  }
   if (input.contentRange !== undefined) return await receiveChunk(deps, upload, input.bytes, input.contentRange)
   if (upload.isFinished) return await compareWithFinished(upload, input.bytes)
   return await receiveWhole(deps, upload, input.bytes)

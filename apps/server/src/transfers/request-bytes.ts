@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import { AppError } from '../errors.ts'
 import { isMultipart } from '../http/bodies.ts'
-
-/** What is read of a body that was refused (bytes), so that a client which sends before it listens hears the answer. */
-const maxDrainedBytes = 64 * 1024 ** 2
 
 export type RequestBytes = {
   source: AsyncIterable<Buffer>
@@ -104,28 +100,4 @@ export async function hashBytes(source: AsyncIterable<Buffer>): Promise<string> 
   const hash = createHash('sha256')
   for await (const chunk of source) hash.update(chunk)
   return hash.digest('hex')
-}
-
-/**
- * Reads on after the answer, up to a bound. Closing while bytes are unread resets the connection, and a client that sends
- * before it listens would never see the answer; so one that asked for the connection to be closed is closed afterwards.
- */
-export function drainRequest(raw: IncomingMessage, response: ServerResponse): void {
-  if (raw.complete || raw.destroyed) {
-    raw.resume()
-    return
-  }
-  let leftBytes = maxDrainedBytes
-  raw.on('error', () => undefined)
-  raw.on('data', (chunk: Buffer) => {
-    leftBytes -= chunk.length
-    if (leftBytes < 0) raw.destroy()
-  })
-  raw.resume()
-  if (response.shouldKeepAlive) return
-  response.shouldKeepAlive = true
-  Promise.all([once(raw, 'end'), once(response, 'finish')]).then(
-    () => raw.socket.destroySoon(),
-    () => undefined,
-  )
 }

@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { bindRoute, type Input } from '../http/bind.ts'
 import { tolerateAnyContentType } from '../http/bodies.ts'
 import { receiveUpload } from './actions.ts'
-import { drainRequest, readRequestBytes } from './request-bytes.ts'
+import { readRequestBytes } from './request-bytes.ts'
 import { requireSignature } from './require-signature.ts'
 import { chooseDownloadAnswer, formatStoredRange } from './rules.ts'
 import { createUploadSessions, type UploadSessions } from './upload-sessions.ts'
@@ -24,7 +24,6 @@ export function registerTransferRoutes(app: FastifyInstance, deps: Deps): void {
   tolerateAnyContentType(app)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  app.addHook('onSend', async (request, reply) => drainRequest(request.raw, reply.raw))
 
   bindRoute(app, deps, 'uploadByPost', (input) => handleUpload(deps, sessions, input, undefined))
   bindRoute(app, deps, 'uploadByPut', (input) =>

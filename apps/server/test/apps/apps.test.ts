@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { removeDeviceEvents } from '../../src/devices/remove-device-events.ts'
 import { insertMember } from '../../src/organizations/queries.ts'
 import {
   createTestApp,
@@ -123,6 +124,35 @@ describe('DELETE /api/v1/apps/{appId}', () => {
     await expect(owner.api.deleteApp({ params: { appId } })).rejects.toMatchObject({ status: 404 })
     const rows = await service.deps.db.selectFrom('releases').select('id').where('app_id', '=', appId).execute()
     expect(rows).toEqual([])
+  })
+})
+
+describe('an app that is deleted while others work below it', () => {
+  it('answers them 200 or 404, never a fault', async () => {
+    const person = await service.createAccount()
+    for (let round = 0; round < 5; round += 1) {
+      const params = { appId: await createTestApp(owner) }
+      const work = Array.from({ length: 6 }, (_, index) => [
+        owner.api.createRelease({ params, body: { version: `${index}`, flutter_revision: 'r' } }),
+        owner.api.createChannel({ params, body: { channel: `${index}` } }),
+        owner.api.addCollaborator({ params, body: { email: person.email } }),
+      ]).flat()
+      const answers = await Promise.allSettled([...work, owner.api.deleteApp({ params })])
+      const refused = answers.filter((answer) => answer.status === 'rejected').map(({ reason }) => reason.status)
+      expect(new Set([404, ...refused])).toEqual(new Set([404]))
+    }
+  })
+
+  it('takes what its devices reported with it, in a job', async () => {
+    const appId = await createTestApp(owner)
+    const event = { app_id: appId, arch: 'arm', client_id: 'c', type: 't', patch_number: 1, release_version: '1' }
+    for (const timestamp of [1, 2, 3]) {
+      await service.client().createPatchEvent({ body: { event: { ...event, platform: 'android', timestamp } } })
+    }
+    await owner.api.deleteApp({ params: { appId } })
+    await removeDeviceEvents(service.deps.db, { appId })
+    const events = await service.deps.db.selectFrom('device_events').select('id').where('app_id', '=', appId).execute()
+    expect(events).toEqual([])
   })
 })
 

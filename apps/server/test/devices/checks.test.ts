@@ -185,6 +185,43 @@ describe('POST /api/v1/patches/check', () => {
   })
 })
 
+describe('a check that is sent after a rollback was answered', () => {
+  it('is never offered the patch, however many changes are going on', async () => {
+    await newApp()
+    const { id: patchId } = await createPatch()
+    const { db } = service.deps
+    // A large app, whose index takes longer to build than a change takes.
+    const others = await db
+      .insertInto('patches')
+      .values(
+        Array.from({ length: 3000 }, (_, index) => ({
+          release_id: releaseId,
+          number: index + 100,
+          channel_id: stableId,
+        })),
+      )
+      .returning('id')
+      .execute()
+    const params = (id: number) => ({ appId, releaseId, patchId: id })
+    let isOver = false
+    const disturb = async () => {
+      for (const { id } of others) {
+        if (isOver) return
+        await owner.api.rollBackPatch({ params: params(id) })
+      }
+    }
+    const disturbing = Promise.all([disturb(), disturb()])
+    for (let round = 0; round < 15; round += 1) {
+      await owner.api.rollBackPatch({ params: params(patchId) })
+      expect(await check()).toMatchObject({ patch_available: false })
+      await owner.api.rollForwardPatch({ params: params(patchId) })
+      expect(await check()).toMatchObject({ patch: { number: 1 } })
+    }
+    isOver = true
+    await disturbing
+  })
+})
+
 describe('the rate limit of devices', () => {
   it('is per device and app, never per address', async () => {
     const limited = await createTestService({ config: { requestsPerMinute: 3 } })

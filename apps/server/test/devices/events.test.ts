@@ -91,6 +91,15 @@ describe('POST /api/v1/patches/events', () => {
     expect(await listEvents()).toHaveLength(1)
   })
 
+  it('does not make other devices wait for an app that is being deleted', async () => {
+    const doomed = await createTestApp(await service.createAccount())
+    await service.deps.db.transaction().execute(async (trx) => {
+      await trx.selectFrom('apps').select('id').where('id', '=', doomed).forUpdate().execute()
+      await Promise.all([report({ app_id: doomed }), report()])
+    })
+    expect(await listEvents()).toHaveLength(1)
+  })
+
   it('answers 503 with Retry-After while the database is away, and stores again afterwards', async () => {
     await report()
     const name = new URL(service.connectionString).pathname.slice(1)

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sha256 } from '../support/publishing.ts'
@@ -112,6 +114,102 @@ describe('the process', () => {
     await starting
     expect(await server.exited()).toBe(0)
     expect(isAlive(postmaster)).toBe(false)
+  })
+
+  it('lives on when PostgreSQL is killed under its writes, and loses nothing that it acknowledged', async () => {
+    await server.start()
+    const headers = { authorization: `Bearer ${key}` }
+    const list = async (path: string) => (await fetch(`${server.baseUrl}/api/v1${path}`, { headers })).json() as never
+    const { apps }: { apps: { app_id: string }[] } = await list('/apps')
+    const path = `/apps/${apps[0]?.app_id}/channels`
+    const acknowledged: string[] = []
+    const statuses = new Set<number>()
+    let isOver = false
+    const write = async (writer: number) => {
+      for (let count = 0; !isOver; count += 1) {
+        const channel = `channel-${writer}-${count}`
+        const body = JSON.stringify({ channel })
+        const response = await fetch(`${server.baseUrl}/api/v1${path}`, { method: 'POST', headers, body })
+        await response.arrayBuffer()
+        statuses.add(response.status)
+        if (response.status === 200) acknowledged.push(channel)
+      }
+    }
+    const writers = Promise.all(Array.from({ length: 8 }, (_, writer) => write(writer)))
+    for (let round = 0; round < 3; round += 1) {
+      const before = acknowledged.length
+      await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(before + 20)
+      process.kill(await readPostmasterPid(), 'SIGKILL')
+    }
+    const before = acknowledged.length
+    await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(before + 20)
+    isOver = true
+    await writers
+    const channels: { name: string }[] = await list(path)
+    expect(channels.map(({ name }) => name)).toEqual(expect.arrayContaining(acknowledged))
+    expect([...statuses].toSorted()).toEqual([200, 503])
+  })
+
+  it('resets no client on SIGTERM: each is told in an answer to close its connection', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 20 })
+    const failures: string[] = []
+    let answered = 0
+    const ask = (): Promise<boolean> =>
+      new Promise((resolve) => {
+        const sent = request(`${server.baseUrl}/healthz`, { agent }, (response) => {
+          answered += 1
+          response.resume().once('end', () => resolve(response.headers.connection !== 'close'))
+        })
+        sent.once('error', ({ message }) => {
+          failures.push(message)
+          resolve(false)
+        })
+        sent.end()
+      })
+    const keepAsking = async () => {
+      while (await ask());
+    }
+    const clients = Promise.all(Array.from({ length: 20 }, keepAsking))
+    await expect.poll(() => answered, { timeout: 5000 }).toBeGreaterThan(500)
+    expect(await stop('SIGTERM')).toBe(0)
+    await clients
+    expect(failures).toEqual([])
+  })
+
+  it('cuts what still runs when it is told twice, and leaves no postmaster then either', async () => {
+    await server.start()
+    const postmaster = await readPostmasterPid()
+    const headers = { authorization: `Bearer ${key}`, 'content-length': '99' }
+    const endless = request(`${server.baseUrl}/api/v1/apps`, { method: 'POST', headers })
+    const cut = new Promise((resolve) => endless.once('error', resolve))
+    endless.write('{')
+    await fetch(`${server.baseUrl}/healthz`)
+    server.signal('SIGTERM')
+    await expect.poll(() => server.output()).toContain('finishing the requests')
+    await expect
+      .poll(
+        () => {
+          server.signal('SIGTERM')
+          return server.output()
+        },
+        { timeout: 5000, interval: 300 },
+      )
+      .toContain('told again to stop')
+    await cut
+    expect(await server.exited()).toBe(0)
+    expect(isAlive(postmaster)).toBe(false)
+  })
+
+  it('says in one line that its port is taken, and leaves no postmaster', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    const other = await createServerProcess({ PORT: String(port) })
+    await expect(other.start()).rejects.toThrow(/cannot start.*EADDRINUSE/)
+    expect(other.output()).not.toContain('    at ')
+    expect(existsSync(join(other.dataDir, 'postgres', 'cluster', 'postmaster.pid'))).toBe(false)
+    taken.close()
+    await other.remove()
   })
 
   it('refuses settings that are wrong, naming each, and prints no stack', async () => {

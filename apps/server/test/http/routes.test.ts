@@ -282,6 +282,23 @@ describe('malformed input', () => {
   })
 })
 
+describe('a body that is refused', () => {
+  it.each([
+    ['too large', '/api/v1/apps', 413],
+    ['without a credential', '/api/v1/users', 401],
+    ['for no route', '/nothing', 404],
+    ['too large for the device door', '/api/v1/patches/check', 413],
+  ])(
+    '%s is answered before the connection closes, to a client that sends before it listens',
+    async (name, path, status) => {
+      const headers: Record<string, string> = name === 'too large' ? { authorization: `Bearer ${owner.apiKey}` } : {}
+      const response = await fetch(service.baseUrl + path, { method: 'POST', headers, body: new Uint8Array(8_000_000) })
+      expect(response.status).toBe(status)
+      expect(await response.json()).toMatchObject({ code: expect.any(String) })
+    },
+  )
+})
+
 describe('a path that is no route', () => {
   it.each(['/', '/api/v1', '/api/v1/nothing', '/api/v2/apps'])('%s is a 404 with an ErrorResponse', async (path) => {
     const response = await fetch(service.baseUrl + path)

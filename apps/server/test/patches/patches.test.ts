@@ -150,6 +150,16 @@ describe('patch artifacts', () => {
     })
   })
 
+  it('are not empty: a device could not even recognize them as patches', async () => {
+    await newRelease()
+    const patch = await createPatch()
+    const body = { platform: 'android', arch: 'arm', hash: 'e'.repeat(64), size: 0 } as const
+    await expect(owner.api.createPatchArtifact({ params: { appId, patchId: patch.id }, body })).rejects.toMatchObject({
+      status: 400,
+      details: expect.stringContaining('size:'),
+    })
+  })
+
   it('are not in their own way when the bytes never arrived', async () => {
     await newRelease()
     const patch = await createPatch()

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { finishUpload } from '../../src/transfers/finish-upload.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
-import { createPublisher, type Publisher, sha256 } from './artifacts.ts'
+import { createPublisher, listBlobFiles, type Publisher, sha256 } from './artifacts.ts'
 import { send } from './http.ts'
 
 let service: TestService
@@ -149,5 +149,29 @@ describe('a patch artifact whose bytes have arrived', () => {
     const two = await publisher.registerPatch(first, { arch })
     const answers = await Promise.all([upload(one.url, first), upload(two.url, first)])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  })
+})
+
+describe('after a crash between making the bytes final and saying so', () => {
+  /** What is left then: the final file, and a row that knows only how many bytes arrived. */
+  async function undoCommit(key: string) {
+    const { db } = service.deps
+    await db.updateTable('patch_artifacts').set({ uploaded_at: null }).where('blob_key', '=', key).execute()
+    await db.updateTable('blobs').set({ sha256: null }).where('key', '=', key).execute()
+  }
+
+  it('the same bytes again complete the artifact, and other bytes are refused', async () => {
+    for (const again of [true, false]) {
+      const bytes = randomBytes(1000)
+      const { url, key } = await publisher.registerPatch(bytes)
+      await upload(url, bytes)
+      await undoCommit(key)
+      const answer = await upload(url, again ? bytes : randomBytes(1000))
+      if (again) expect(answer.status).toBe(200)
+      else expect(answer).toMatchObject({ status: 409, code: 'patch_artifacts_create_existing_artifact_hash_mismatch' })
+      const stored = await send('GET', service.deps.urls.sign('download', key))
+      expect(stored.body.equals(bytes)).toBe(true)
+      expect(await listBlobFiles(service, key)).toEqual([key])
+    }
   })
 })

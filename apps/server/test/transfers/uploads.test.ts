@@ -259,7 +259,7 @@ describe.skipIf(!existsSync('/dev/full'))('a full disk', () => {
     for (const attempt of [() => send('POST', url, { body: bytes }), () => putChunk(url, bytes, 0, 999)]) {
       await mkdir(folder, { recursive: true })
       await symlink('/dev/full', join(folder, `${key}.part`))
-      expect(await attempt()).toMatchObject({ status: 500, code: 'internal' })
+      expect(await attempt()).toMatchObject({ status: 503, code: 'unavailable' })
       expect(await findReceivedBytes(service, key)).toBe(0)
       await rm(join(folder, `${key}.part`), { force: true })
     }

@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import { ReleasePlatform } from './enums.ts'
-import { Int64, isStorableText, Sha256Hex, text } from './primitives.ts'
+import { Int64, isStorableText, Sha256Hex } from './primitives.ts'
 
-/** What devices name things by: bounded, because every value of a flood passes through memory. */
-const deviceText = z.string().max(256).refine(isStorableText, 'must not contain NUL characters')
-const appId = text({ max: 64 })
+/** What devices name things by. However long: what nobody has is unknown, and unknown is no error. */
+const deviceText = z.string().refine(isStorableText, 'must not contain NUL characters')
+/** What is stored of an event is bounded. */
+const storedText = deviceText.max(256)
 
 export const PatchCheckRequest = z
   .object({
-    app_id: appId,
+    app_id: deviceText,
     channel: deviceText,
     release_version: deviceText,
     platform: ReleasePlatform,
@@ -20,7 +21,7 @@ export const PatchCheckRequest = z
       description: 'Sent by updaters before July 2024: only a higher number is offered.',
     }),
     current_patch_number: Int64.nullish().meta({ description: 'What runs; does not change the answer.' }),
-    patch_hash: z.string().max(256).nullish(),
+    patch_hash: z.string().nullish(),
   })
   .meta({ id: 'PatchCheckRequest' })
 export type PatchCheckRequest = z.infer<typeof PatchCheckRequest>
@@ -51,13 +52,13 @@ export type PatchCheckResponse = z.infer<typeof PatchCheckResponse>
 
 export const PatchEvent = z
   .object({
-    app_id: appId,
-    arch: deviceText,
-    client_id: deviceText.min(1),
-    type: deviceText.min(1).meta({ description: 'Such as `__patch_install__`; unknown types are stored.' }),
+    app_id: storedText.min(1),
+    arch: storedText,
+    client_id: storedText.min(1),
+    type: storedText.min(1).meta({ description: 'Such as `__patch_install__`; unknown types are stored.' }),
     patch_number: Int64,
     platform: ReleasePlatform,
-    release_version: deviceText,
+    release_version: storedText,
     timestamp: Int64.max(253_402_300_799).meta({ description: 'Unix time in seconds.' }),
     message: z.string().max(4096).refine(isStorableText, 'must not contain NUL characters').nullish(),
   })

@@ -51,11 +51,11 @@ const patchArtifactText = {
 }
 
 export const CreatePatchArtifactRequest = z
-  .object({ ...patchArtifactText, size: Int64.meta({ description: 'Bytes that will be uploaded.' }) })
+  .object({ ...patchArtifactText, size: Int64.min(1).meta({ description: 'Bytes that will be uploaded.' }) })
   .meta({ id: 'CreatePatchArtifactRequest' })
 
 export const CreatePatchArtifactForm = z
-  .object({ ...patchArtifactText, size: FormSize })
+  .object({ ...patchArtifactText, size: FormSize.pipe(z.int().min(1)) })
   .meta({ id: 'CreatePatchArtifactForm', description: 'The same as form fields. The bytes are not part of it.' })
 
 export const CreatePatchArtifactResponse = z

@@ -170,7 +170,7 @@ const statements = [
 
   `create table device_events (
     id bigint generated always as identity primary key,
-    app_id text not null references apps on delete cascade,
+    app_id text not null,
     client_id text not null,
     release_version text not null,
     patch_number bigint not null,
