@@ -2,7 +2,7 @@ import type { Db } from '../db/connection.ts'
 import { listAppVersions } from './queries.ts'
 
 /**
- * Every app there is, with the version of what its devices are offered. All of them are in memory (about 150 bytes each),
+ * Every app there is, with the version of what its devices are offered. All of them are in memory (about 100 bytes each),
  * so that a flood of invented app ids reaches no database.
  */
 export type AppVersions = {

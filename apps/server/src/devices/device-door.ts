@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { CreatePatchEventRequest, PatchCheckRequest, routes } from '@godwit/contract'
+import { CreatePatchEventRequest, routes } from '@godwit/contract'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { bodyTimeoutMs, maxBodyBytes, readJson } from '../http/bodies.ts'
@@ -9,6 +9,7 @@ import { chooseRequestId } from '../http/request-id.ts'
 import { validate } from '../http/validation.ts'
 import { createDeviceRateLimiter, type DeviceRateLimiter } from './device-rate-limit.ts'
 import { readBody } from './read-body.ts'
+import { readPatchCheck } from './read-patch-check.ts'
 
 const json = 'application/json; charset=utf-8'
 
@@ -22,16 +23,13 @@ const operations = new Map<string, Operation>([
   [routes.createPatchEvent.path, createPatchEvent],
 ])
 
-/**
- * Answers devices before the control door's router sees them, everything else is for `behind`. See docs/architecture for
- * what that saves.
- */
+/** Answers devices before the control door's router sees them; everything else is for `behind`. */
 export function createDeviceDoor(deps: Deps, behind: RequestListener): RequestListener {
   const door: Door = { ...deps, deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute) }
   return (request, response) => {
     const operation = request.method === 'POST' ? findOperation(request.url ?? '') : undefined
     if (operation === undefined) behind(request, response)
-    else void answer(door, operation, request, response)
+    else answer(door, operation, request, response)
   }
 }
 
@@ -40,32 +38,37 @@ function findOperation(url: string): Operation | undefined {
   return operations.get(url) ?? operations.get(url.replace(/\?.*$/s, '').replaceAll(/\/{2,}/g, '/'))
 }
 
-async function answer(deps: Door, operation: Operation, request: IncomingMessage, response: ServerResponse) {
+function answer(door: Door, operation: Operation, request: IncomingMessage, response: ServerResponse): void {
   const requestId = chooseRequestId(request)
-  try {
-    const body = await readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs })
-    const result = operation(deps, readJson(body).value)
-    sendBody(response, requestId, result instanceof Promise ? await result : result)
-  } catch (error) {
-    sendError(deps, response, requestId, error)
+  const succeed = (body: string | undefined) => sendBody(response, requestId, body)
+  const fail = (error: unknown) => sendError(door, response, requestId, error)
+  const onBody = (body: Buffer) => {
+    try {
+      const result = operation(door, readJson(body).value)
+      if (result instanceof Promise) result.then(succeed).catch(fail)
+      else succeed(result)
+    } catch (error) {
+      fail(error)
+    }
   }
+  readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }, onBody, fail)
 }
 
-function checkPatch(deps: Door, body: unknown): string | Promise<string> {
-  const check = validate(PatchCheckRequest, body)
-  limitDevice(deps, check.app_id, check.client_id)
-  return deps.deviceIndex.answer(check)
+function checkPatch(door: Door, body: unknown): string | Promise<string> {
+  const check = readPatchCheck(body)
+  limitDevice(door, check.app_id, check.client_id)
+  return door.deviceIndex.answer(check)
 }
 
-async function createPatchEvent(deps: Door, body: unknown): Promise<undefined> {
+async function createPatchEvent(door: Door, body: unknown): Promise<undefined> {
   const { event } = validate(CreatePatchEventRequest, body)
-  limitDevice(deps, event.app_id, event.client_id)
-  if (deps.deviceIndex.hasApp(event.app_id)) await deps.deviceEvents.store(event)
+  limitDevice(door, event.app_id, event.client_id)
+  if (door.deviceIndex.hasApp(event.app_id)) await door.deviceEvents.store(event)
 }
 
 /** Never by address: a whole operator's network can stand behind one. */
-function limitDevice(deps: Door, appId: string, clientId: string | null | undefined): void {
-  if (clientId !== undefined && clientId !== null) refuseOverLimit(deps.deviceLimiter.take(appId, clientId))
+function limitDevice(door: Door, appId: string, clientId: string | null | undefined): void {
+  if (clientId !== undefined && clientId !== null) refuseOverLimit(door.deviceLimiter.take(appId, clientId))
 }
 
 function sendBody(response: ServerResponse, requestId: string, body: string | undefined): void {

@@ -8,7 +8,7 @@ import { insertDeviceEvents } from './queries.ts'
 /** Events that arrive within this time of the first one share its insert. */
 const gatherMs = 2
 const maxGroup = 1000
-/** Events that may wait for their insert: at most about 15 MB, and 10 inserts. */
+/** Events that may wait for their insert: 10 inserts, 5 MB as devices send them, 100 MB at the longest allowed. */
 const maxWaiting = 10_000
 /** An insert that takes longer is a database in trouble: whoever waits behind it is told so instead. */
 const patienceMs = 2000

@@ -1,5 +1,7 @@
 import type { PatchEvent } from '@godwit/contract'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createDeviceEvents, type DeviceEvents } from '../../src/devices/device-events.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { runOnServer } from '../support/test-database.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
@@ -124,5 +126,41 @@ describe('POST /api/v1/patches/events', () => {
       )
       .toBe(true)
     expect(await listEvents()).toHaveLength(2)
+  })
+})
+
+describe('the queue of events', () => {
+  const storeMany = (events: DeviceEvents, clients: string, count: number) =>
+    Array.from({ length: count }, (_, index) => events.store(event({ client_id: `${clients}-${index}` })))
+
+  it('is stored before the service stops, and takes nothing afterwards', async () => {
+    const events = createDeviceEvents({ db: service.deps.db, log: service.deps.log })
+    const stored = Promise.all(storeMany(events, 'last', 1500))
+    await events.stop()
+    expect(await listEvents()).toHaveLength(1500)
+    await stored
+    await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
+  it('refuses what a slow database cannot take, at once when it is full or stuck, and goes on afterwards', async () => {
+    const events = createDeviceEvents({ db: service.deps.db, log: service.deps.log })
+    const outcomes: Promise<PromiseSettledResult<void>[]>[] = []
+    await service.deps.db.transaction().execute(async (trx) => {
+      await sql`lock table device_events in exclusive mode`.execute(trx)
+      outcomes.push(Promise.allSettled(storeMany(events, 'early', 10_000)))
+      await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 })
+      const early = await outcomes[0]
+      expect(early?.every(({ status }) => status === 'rejected')).toBe(true)
+      await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable' })
+    })
+    await expect
+      .poll(() =>
+        events.store(event({ client_id: 'later' })).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true)
+    await events.stop()
   })
 })
