@@ -13,7 +13,7 @@ import { adminKey, type Server, startBareServer, startGodwit } from './servers.t
  * bytes. The two take turns within one run, so that whatever else the machine does hits both. Nothing here fails on a
  * time: a figure is for a person to read.
  */
-const rounds = 3
+const rounds = 5
 const roundMs = 2500
 const warmUpMs = 2000
 const connections = 50

@@ -12,6 +12,7 @@ import { readBody } from './read-body.ts'
 import { readPatchCheck } from './read-patch-check.ts'
 
 const json = 'application/json; charset=utf-8'
+const bodyLimits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }
 
 type Door = Deps & { deviceLimiter: DeviceRateLimiter }
 
@@ -51,7 +52,7 @@ function answer(door: Door, operation: Operation, request: IncomingMessage, resp
       fail(error)
     }
   }
-  readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }, onBody, fail)
+  readBody(request, bodyLimits, onBody, fail)
 }
 
 function checkPatch(door: Door, body: unknown): string | Promise<string> {
