@@ -24,10 +24,15 @@ type Sample = Outcome & { serverCpuSeconds: number }
 type Contestant = { name: string; server: Server }
 
 const closers: (() => Promise<unknown>)[] = []
+const closeAll = async () => {
+  for (const close of closers.splice(0).toReversed()) await close()
+}
+// The servers are processes of their own, and would outlive us.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
 try {
   await bench()
 } finally {
-  for (const close of closers.toReversed()) await close()
+  await closeAll()
 }
 
 async function bench(): Promise<void> {
