@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { findFreePort } from '../../apps/server/src/embedded-postgres/launch.ts'
 
 /** A server under load, as a process of its own. */
 export type Server = {
@@ -68,14 +68,4 @@ function toServer(child: ChildProcess, port: number): Server {
       await once(child, 'exit')
     },
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -18,7 +18,9 @@ export class AppError extends Error {
     return errorTable[this.code].status
   }
 
-  toResponse(): ErrorResponse {
-    return { code: this.code, message: this.message, ...(this.details === undefined ? {} : { details: this.details }) }
+  /** Of a fault of ours only the request id is told, by which the log has the rest. */
+  toResponse(requestId?: string): ErrorResponse {
+    const details = this.code === 'internal' && requestId !== undefined ? `request id ${requestId}` : this.details
+    return { code: this.code, message: this.message, ...(details === undefined ? {} : { details }) }
   }
 }

@@ -38,8 +38,6 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
-export const errorCodes = Object.keys(errorTable) as ErrorCode[]
-
 export const ErrorResponse = z
   .object({
     code: z.string().meta({ description: 'One of the codes that the route lists.' }),

@@ -85,9 +85,7 @@ function sendBody(response: ServerResponse, requestId: string, body: string | un
 function sendError(deps: Deps, response: ServerResponse, requestId: string, error: unknown): void {
   const log = deps.log.child({ reqId: requestId }) as FastifyBaseLogger
   const refusal = toAppError(error, { log })
-  const answer = refusal.toResponse()
-  if (refusal.code === 'internal') answer.details = `request id ${requestId}`
-  const body = Buffer.from(JSON.stringify(answer))
+  const body = Buffer.from(JSON.stringify(refusal.toResponse(requestId)))
   if (refusal.retryAfterSeconds !== undefined) response.setHeader('Retry-After', refusal.retryAfterSeconds)
   // The rest of the body may still be coming, and nobody waits for it any more.
   if (refusal.code === 'request_timeout') response.shouldKeepAlive = false

@@ -42,9 +42,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   const refusal = toAppError(error, request)
   if (refusal.retryAfterSeconds !== undefined) reply.header('retry-after', refusal.retryAfterSeconds)
   if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
-  const body = refusal.toResponse()
-  if (refusal.code === 'internal') body.details = `request id ${request.id}`
-  return reply.code(refusal.status).type('application/json; charset=utf-8').send(JSON.stringify(body))
+  reply.code(refusal.status).type('application/json; charset=utf-8')
+  return reply.send(JSON.stringify(refusal.toResponse(request.id)))
 }
 
 /** For what is not even HTTP, or too slow or too large in its headers: no request exists that could be answered. */

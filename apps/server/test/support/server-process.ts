@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, createClient } from '@godwit/sdk'
-import { findFreePort } from './test-service.ts'
+import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 

@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ApiKeyPermission } from '@godwit/contract'
@@ -10,6 +9,7 @@ import { buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { createDeps } from '../../src/create-deps.ts'
 import type { Deps } from '../../src/deps.ts'
+import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { createAccount } from '../../src/users/actions.ts'
 import { createTestDatabase } from './test-database.ts'
 
@@ -47,6 +47,7 @@ export async function createTestService(options: TestServiceOptions = {}): Promi
   const dataDir = await mkdtemp(join(tmpdir(), 'godwit-test-data-'))
   const log = options.log ?? pino({ level: 'silent' })
   const { connectionString } = database
+  // The port is part of every URL that the service signs, so it must be known before the service starts.
   const port = await findFreePort()
   const baseUrl = `http://127.0.0.1:${port}`
   const config: Config = {
@@ -105,13 +106,4 @@ async function insertTestAccount(deps: Deps, options: { email?: string; permissi
     expiresAt: null,
   })
   return { userId: account.user.id, email, organizationId: account.organization.id, apiKey: key }
-}
-
-/** The port is part of every URL that the service signs, so it must be known before the service starts. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
