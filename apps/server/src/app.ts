@@ -1,8 +1,14 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { registerApiKeyRoutes } from './api-keys/routes.ts'
 import { registerAppRoutes } from './apps/routes.ts'
+import { registerInteractionPages } from './authorization-server/interactions.ts'
+import { createAuthorizationServer } from './authorization-server/provider.ts'
+import { registerAuthorizationServerRoutes } from './authorization-server/routes.ts'
 import { registerChannelRoutes } from './channels/routes.ts'
 import { registerCollaboratorRoutes } from './collaborators/routes.ts'
+import { registerCommandLineSignInPages } from './command-line-sign-in/pages.ts'
+import { registerTokenRoutes } from './command-line-sign-in/token-routes.ts'
 import type { Deps } from './deps.ts'
 import { createDeviceDoor } from './devices/device-door.ts'
 import { registerDiagnosticsRoutes } from './diagnostics/routes.ts'
@@ -11,11 +17,16 @@ import { drainRequests } from './http/drain-request.ts'
 import { answerClientError, handleErrors, sendError } from './http/error-handler.ts'
 import { logRequests } from './http/log-requests.ts'
 import { chooseRequestId } from './http/request-id.ts'
+import { registerIdentityProviderPages } from './identity-providers/routes.ts'
+import { registerInvitationRoutes } from './invitations/routes.ts'
 import { registerOrganizationRoutes } from './organizations/routes.ts'
 import { registerPatchRoutes } from './patches/routes.ts'
 import { registerReleaseRoutes } from './releases/routes.ts'
 import { registerServiceRoutes } from './service/routes.ts'
+import { registerServiceAccountRoutes } from './service-accounts/routes.ts'
+import { registerSignInPages } from './sign-in/routes.ts'
 import { registerTransferRoutes } from './transfers/routes.ts'
+import { registerTrustRuleRoutes } from './trust-rules/routes.ts'
 import { registerUserRoutes } from './users/routes.ts'
 
 /** A request header must be complete within this time. */
@@ -38,6 +49,7 @@ export async function buildApp(deps: Deps): Promise<App> {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: chooseRequestId,
     requestIdHeader: false,
+    trustProxy: deps.config.trustedProxies,
     frameworkErrors: sendError,
     clientErrorHandler: answerClientError,
     forceCloseConnections: 'idle',
@@ -59,7 +71,11 @@ export async function buildApp(deps: Deps): Promise<App> {
     limitBodyTime(control, bodyTimeoutMs)
     registerServiceRoutes(control, deps)
     registerUserRoutes(control, deps)
+    registerApiKeyRoutes(control, deps)
     registerOrganizationRoutes(control, deps)
+    registerInvitationRoutes(control, deps)
+    registerServiceAccountRoutes(control, deps)
+    registerTrustRuleRoutes(control, deps)
     registerAppRoutes(control, deps)
     registerCollaboratorRoutes(control, deps)
     registerChannelRoutes(control, deps)
@@ -68,6 +84,15 @@ export async function buildApp(deps: Deps): Promise<App> {
     registerDiagnosticsRoutes(control, deps)
   })
   http.register(async (transfer) => registerTransferRoutes(transfer, deps))
+  const authorizationServer = createAuthorizationServer(deps)
+  http.register(async (pages) => {
+    await registerSignInPages(pages, deps)
+    registerIdentityProviderPages(pages, deps)
+    registerCommandLineSignInPages(pages, deps)
+    registerInteractionPages(pages, deps, authorizationServer)
+    pages.register(async (standard) => registerAuthorizationServerRoutes(standard, deps, authorizationServer))
+  })
+  http.register(async (tokens) => await registerTokenRoutes(tokens, deps))
   await http.ready()
   if (dispatch === undefined) throw new Error('Fastify did not ask for its server')
   return { http, dispatch }

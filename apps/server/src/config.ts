@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Plan } from '@godwit/contract'
+import { gitHubActionsIssuer, Plan } from '@godwit/contract'
 import { z } from 'zod'
 
 const apiKeyPattern = /^sb_api_[A-Za-z0-9_-]{32,128}$/
@@ -13,33 +13,101 @@ const RateLimit = z.union([
     .transform(Number),
 ])
 
+const emailDomain = z.hostname().refine((value) => value.includes('.'), 'must be a domain')
+
+const SignUp = z.union([
+  z.enum(['open', 'invited']),
+  z
+    .string()
+    .transform((value) => splitList(value.toLowerCase()))
+    .pipe(z.array(emailDomain).min(1, 'must be open, invited, or e-mail domains separated by commas')),
+])
+export type SignUpPolicy = z.output<typeof SignUp>
+
+/** https, or http on this machine for trials. */
+const IssuerUrl = z.url({ protocol: /^https?$/ }).refine((value) => {
+  const url = URL.parse(value)
+  return url?.protocol === 'https:' || (url !== null && isLoopback(url.hostname))
+}, 'must be https')
+
+const List = z.string().transform(splitList)
+
 /** The settings, as the README's table lists them. Empty counts as absent. */
-const Environment = z.object({
-  PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
-  HOST: z.string().default('0.0.0.0'),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).optional(),
-  GODWIT_DATA_DIR: z.string().default('.godwit'),
-  GODWIT_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
-  GODWIT_BLOBS: z
-    .string()
-    .refine((value) => readBlobsDir(value, '') !== undefined, 'must be disk, or file:/absolute/path')
-    .default('disk'),
-  GODWIT_MAX_ARTIFACT_BYTES: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(2 ** 43)
-    .default(2 * 1024 ** 3),
-  GODWIT_ADMIN_EMAIL: z.email().default('admin@godwit.local'),
-  GODWIT_ADMIN_PASSWORD: z.string().min(12).max(128).optional(),
-  GODWIT_ADMIN_API_KEY: z
-    .string()
-    .regex(apiKeyPattern, 'must be sb_api_ and 32 to 128 letters, digits, - or _')
-    .optional(),
-  GODWIT_DEFAULT_PLAN: Plan.default('enterprise'),
-  GODWIT_RATE_LIMIT: RateLimit.default(6000),
-  GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-})
+const Environment = z
+  .object({
+    PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
+    HOST: z.string().default('0.0.0.0'),
+    DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+    GODWIT_DATA_DIR: z.string().default('.godwit'),
+    GODWIT_PUBLIC_URL: z
+      .url({ protocol: /^https?$/ })
+      .refine(
+        (value) => !/[?#@]/.test(value) && /^\/*$/.test(URL.parse(value)?.pathname ?? ''),
+        'must be a host alone, without a path',
+      )
+      .optional(),
+    GODWIT_BLOBS: z
+      .string()
+      .refine((value) => readBlobsDir(value, '') !== undefined, 'must be disk, or file:/absolute/path')
+      .default('disk'),
+    GODWIT_MAX_ARTIFACT_BYTES: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(2 ** 43)
+      .default(2 * 1024 ** 3),
+    GODWIT_ADMIN_EMAIL: z.email().default('admin@godwit.local'),
+    GODWIT_ADMIN_PASSWORD: z.string().min(12).max(128).optional(),
+    GODWIT_ADMIN_API_KEY: z
+      .string()
+      .regex(apiKeyPattern, 'must be sb_api_ and 32 to 128 letters, digits, - or _')
+      .optional(),
+    GODWIT_DEFAULT_PLAN: Plan.default('enterprise'),
+    GODWIT_RATE_LIMIT: RateLimit.default(6000),
+    GODWIT_TRUSTED_PROXIES: List.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))).default([]),
+    GODWIT_SIGN_UP: SignUp.default('open'),
+    GODWIT_GOOGLE_CLIENT_ID: z.string().optional(),
+    GODWIT_GOOGLE_CLIENT_SECRET: z.string().optional(),
+    GODWIT_MICROSOFT_CLIENT_ID: z.string().optional(),
+    GODWIT_MICROSOFT_CLIENT_SECRET: z.string().optional(),
+    GODWIT_MICROSOFT_TENANT: z
+      .string()
+      .regex(/^[A-Za-z0-9.-]+$/)
+      .default('common'),
+    GODWIT_OIDC_ISSUER: IssuerUrl.optional(),
+    GODWIT_OIDC_CLIENT_ID: z.string().optional(),
+    GODWIT_OIDC_CLIENT_SECRET: z.string().optional(),
+    GODWIT_OIDC_NAME: z.string().max(64).default('single sign-on'),
+    GODWIT_CI_ISSUERS: List.pipe(z.array(IssuerUrl)).default([gitHubActionsIssuer]),
+    GODWIT_SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
+    GODWIT_MAIL_FROM: z.string().max(320).optional(),
+    GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  })
+  .superRefine((settings, context) => {
+    const require = (name: keyof typeof settings, reason: string) => {
+      if (settings[name] === undefined) context.addIssue({ code: 'custom', path: [name], message: reason })
+    }
+    if (settings.GODWIT_GOOGLE_CLIENT_ID !== undefined)
+      require('GODWIT_GOOGLE_CLIENT_SECRET', 'is needed with GODWIT_GOOGLE_CLIENT_ID')
+    if (settings.GODWIT_MICROSOFT_CLIENT_ID !== undefined)
+      require('GODWIT_MICROSOFT_CLIENT_SECRET', 'is needed with GODWIT_MICROSOFT_CLIENT_ID')
+    if (settings.GODWIT_OIDC_ISSUER !== undefined) require('GODWIT_OIDC_CLIENT_ID', 'is needed with GODWIT_OIDC_ISSUER')
+    if (settings.GODWIT_OIDC_CLIENT_ID !== undefined)
+      require('GODWIT_OIDC_ISSUER', 'is needed with GODWIT_OIDC_CLIENT_ID')
+    if (settings.GODWIT_SMTP_URL !== undefined) require('GODWIT_MAIL_FROM', 'is needed with GODWIT_SMTP_URL')
+  })
+
+/** An OpenID Connect provider that people sign in with. */
+export type IdentityProviderConfig = {
+  /** Part of the URLs of its sign-in. */
+  id: 'google' | 'microsoft' | 'oidc'
+  /** What its button says. */
+  name: string
+  issuer: string
+  clientId: string
+  /** undefined: a public client. */
+  clientSecret: string | undefined
+}
 
 export type Config = {
   port: number
@@ -55,6 +123,15 @@ export type Config = {
   defaultPlan: Plan
   /** undefined: off. */
   requestsPerMinute: number | undefined
+  /** Addresses and networks of reverse proxies whose X-Forwarded-For is believed. */
+  trustedProxies: string[]
+  /** Whom an identity provider may bring in: anybody, the invited, or also the people of these e-mail domains. */
+  signUp: SignUpPolicy
+  identityProviders: IdentityProviderConfig[]
+  /** Issuers whose tokens trust rules may name. */
+  ciIssuers: string[]
+  /** undefined: no mail is sent. */
+  mail: { smtpUrl: string; from: string } | undefined
   logLevel: string
 }
 
@@ -85,8 +162,54 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     },
     defaultPlan: settings.GODWIT_DEFAULT_PLAN,
     requestsPerMinute: settings.GODWIT_RATE_LIMIT ?? undefined,
+    trustedProxies: settings.GODWIT_TRUSTED_PROXIES,
+    signUp: settings.GODWIT_SIGN_UP,
+    identityProviders: listIdentityProviders(settings),
+    ciIssuers: settings.GODWIT_CI_ISSUERS,
+    mail:
+      settings.GODWIT_SMTP_URL === undefined
+        ? undefined
+        : { smtpUrl: settings.GODWIT_SMTP_URL, from: settings.GODWIT_MAIL_FROM ?? '' },
     logLevel: settings.GODWIT_LOG_LEVEL,
   }
+}
+
+function listIdentityProviders(settings: z.output<typeof Environment>): IdentityProviderConfig[] {
+  const providers: (Omit<IdentityProviderConfig, 'clientId'> & { clientId: string | undefined })[] = [
+    {
+      id: 'google',
+      name: 'Google',
+      issuer: 'https://accounts.google.com',
+      clientId: settings.GODWIT_GOOGLE_CLIENT_ID,
+      clientSecret: settings.GODWIT_GOOGLE_CLIENT_SECRET,
+    },
+    {
+      id: 'microsoft',
+      name: 'Microsoft',
+      issuer: `https://login.microsoftonline.com/${settings.GODWIT_MICROSOFT_TENANT}/v2.0`,
+      clientId: settings.GODWIT_MICROSOFT_CLIENT_ID,
+      clientSecret: settings.GODWIT_MICROSOFT_CLIENT_SECRET,
+    },
+    {
+      id: 'oidc',
+      name: settings.GODWIT_OIDC_NAME,
+      issuer: settings.GODWIT_OIDC_ISSUER ?? '',
+      clientId: settings.GODWIT_OIDC_CLIENT_ID,
+      clientSecret: settings.GODWIT_OIDC_CLIENT_SECRET,
+    },
+  ]
+  return providers.flatMap(({ clientId, ...provider }) => (clientId === undefined ? [] : [{ ...provider, clientId }]))
+}
+
+function splitList(value: string): string[] {
+  return value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+}
+
+export function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
 function readBlobsDir(setting: string, dataDir: string): string | undefined {

@@ -7,8 +7,13 @@ import type { Deps } from './deps.ts'
 import { createDeviceEvents } from './devices/device-events.ts'
 import { createDeviceIndex } from './devices/device-index.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
+import { createIdentityProviders } from './identity-providers/identity-provider.ts'
 import { createJobs } from './jobs/jobs.ts'
 import { findOrCreateSecret } from './server-secrets.ts'
+import { createAccessTokens } from './sessions/access-tokens.ts'
+import { createSigningKeys } from './sessions/signing-keys.ts'
+import { createSignInLimits } from './sign-in/limits.ts'
+import { createPageSigner } from './sign-in/page-signer.ts'
 import { createUrlSigner } from './transfers/signed-urls.ts'
 
 /** Opens everything that the service stands on. `close` undoes it, last opened first closed. */
@@ -28,15 +33,18 @@ export async function createDeps(options: {
   })
   const db = createDb(pool)
   await migrateToLatest(db)
-  const [jobs, secret, blobs] = await Promise.all([
+  const [jobs, secret, pageSecret, blobs] = await Promise.all([
     createJobs({ pool, log }),
     findOrCreateSecret(db, { name: 'url-signing' }),
+    findOrCreateSecret(db, { name: 'pages' }),
     createDiskBlobStore({ dir: config.blobsDir }),
   ])
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
   const deviceIndex = createDeviceIndex({ db, urls, log, connectionString })
   await deviceIndex.start()
   const deviceEvents = createDeviceEvents({ db, log })
+  const clock = options.clock ?? (() => new Date())
+  const signingKeys = createSigningKeys({ db, clock })
   const deps: Deps = {
     config,
     db,
@@ -44,9 +52,14 @@ export async function createDeps(options: {
     urls,
     deviceIndex,
     deviceEvents,
+    signingKeys,
+    accessTokens: createAccessTokens({ keys: signingKeys, issuer: config.publicUrl, clock }),
+    identityProviders: createIdentityProviders({ configs: config.identityProviders, clock, log }),
     jobs,
     rateLimiter: createRateLimiter(config.requestsPerMinute),
-    clock: options.clock ?? (() => new Date()),
+    signInLimits: createSignInLimits({ pool }),
+    pageSigner: createPageSigner(pageSecret),
+    clock,
     log,
     isServing: options.isServing ?? (() => true),
   }

@@ -5,7 +5,12 @@ import type { Db } from './db/connection.ts'
 import type { DeviceEvents } from './devices/device-events.ts'
 import type { DeviceIndex } from './devices/device-index.ts'
 import type { RateLimiter } from './http/rate-limit.ts'
+import type { IdentityProvider } from './identity-providers/identity-provider.ts'
 import type { Jobs } from './jobs/jobs.ts'
+import type { AccessTokens } from './sessions/access-tokens.ts'
+import type { SigningKeys } from './sessions/signing-keys.ts'
+import type { SignInLimits } from './sign-in/limits.ts'
+import type { PageSigner } from './sign-in/page-signer.ts'
 import type { UrlSigner } from './transfers/signed-urls.ts'
 
 /** Everything an action may use. Made once in `main.ts`, or by a test. */
@@ -16,8 +21,13 @@ export type Deps = {
   urls: UrlSigner
   deviceIndex: DeviceIndex
   deviceEvents: DeviceEvents
+  signingKeys: SigningKeys
+  accessTokens: AccessTokens
+  identityProviders: IdentityProvider[]
   jobs: Jobs
   rateLimiter: RateLimiter
+  signInLimits: SignInLimits
+  pageSigner: PageSigner
   clock: () => Date
   log: Logger
   /** False from the moment the server begins to stop. */

@@ -5,6 +5,9 @@ import type { Config } from './config.ts'
 import { createDeps } from './create-deps.ts'
 import { removeDeviceEvents } from './devices/remove-device-events.ts'
 import { closeGracefully } from './http/close-gracefully.ts'
+import { sendMail } from './mail/send-mail.ts'
+import { removeOrganization, resumeRemovals } from './organizations/remove-organization.ts'
+import { maintainSessions } from './sessions/maintain-sessions.ts'
 import { sweepBlobs } from './transfers/sweep-blobs.ts'
 
 export type Service = {
@@ -30,6 +33,10 @@ export async function openService(options: {
     await deps.jobs.work({
       sweepBlobs: () => sweepBlobs(deps),
       removeDeviceEvents: (input) => removeDeviceEvents(deps.db, input),
+      removeOrganization: (input) => removeOrganization(deps, input),
+      resumeRemovals: () => resumeRemovals(deps),
+      sendMail: (input) => sendMail(deps, input),
+      maintainSessions: () => maintainSessions(deps),
     })
     const app = await buildApp(deps)
     await app.http.listen({ port: config.port, host: config.host })

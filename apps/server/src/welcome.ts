@@ -9,6 +9,7 @@ export function describeStart(input: { publicUrl: string; account: FirstAccount 
   Godwit is ready at ${publicUrl}
 
   First account   ${account.email}
+  Password        ${describePassword(account)}
   API key         ${account.isKeyGenerated ? `${key}   (shown only now)` : 'the one in GODWIT_ADMIN_API_KEY'}
 
   Next, in the shell where you run the command line client:
@@ -16,9 +17,20 @@ export function describeStart(input: { publicUrl: string; account: FirstAccount 
     export SHOREBIRD_HOSTED_URL=${publicUrl}
     export SHOREBIRD_TOKEN=${key}
 
+  or, to sign in with the password instead of the key (shorebird login):
+
+    export SHOREBIRD_HOSTED_URL=${publicUrl}
+    export AUTH_SERVICE_URL=${publicUrl}
+    export SHOREBIRD_JWT_ISSUER=${publicUrl}
+
   and in the shorebird.yaml of your app:
 
     base_url: ${publicUrl}
 
 `
+}
+
+function describePassword({ email, generatedPassword, hasPassword }: FirstAccount): string {
+  if (generatedPassword !== undefined) return `${generatedPassword}   (shown only now)`
+  return hasPassword ? 'the one in GODWIT_ADMIN_PASSWORD' : `none; npm run admin -- reset-password ${email} makes one`
 }

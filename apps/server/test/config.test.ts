@@ -28,11 +28,57 @@ describe('the settings', () => {
     expect(readConfig({ GODWIT_PUBLIC_URL: 'https://push.example.com/' }).publicUrl).toBe('https://push.example.com')
   })
 
+  it('name what is missing beside a setting', () => {
+    expect(() => readConfig({ GODWIT_GOOGLE_CLIENT_ID: 'id' })).toThrow('GODWIT_GOOGLE_CLIENT_SECRET')
+    expect(() => readConfig({ GODWIT_MICROSOFT_CLIENT_ID: 'id' })).toThrow('GODWIT_MICROSOFT_CLIENT_SECRET')
+  })
+
+  it('list the identity providers that are configured', () => {
+    const providers = readConfig({
+      GODWIT_GOOGLE_CLIENT_ID: 'g',
+      GODWIT_GOOGLE_CLIENT_SECRET: 's',
+      GODWIT_MICROSOFT_CLIENT_ID: 'm',
+      GODWIT_MICROSOFT_CLIENT_SECRET: 's',
+      GODWIT_MICROSOFT_TENANT: 'acme.onmicrosoft.com',
+      GODWIT_OIDC_ISSUER: 'https://idp.example/realms/acme',
+      GODWIT_OIDC_CLIENT_ID: 'o',
+      GODWIT_OIDC_NAME: 'Acme',
+    }).identityProviders
+    expect(providers.map(({ id, name, issuer }) => [id, name, issuer])).toEqual([
+      ['google', 'Google', 'https://accounts.google.com'],
+      ['microsoft', 'Microsoft', 'https://login.microsoftonline.com/acme.onmicrosoft.com/v2.0'],
+      ['oidc', 'Acme', 'https://idp.example/realms/acme'],
+    ])
+  })
+
+  it.each([
+    [undefined, 'open'],
+    ['invited', 'invited'],
+    ['Example.com, example.org', ['example.com', 'example.org']],
+  ])('read GODWIT_SIGN_UP %j as %j', (value, policy) => {
+    expect(readConfig(value === undefined ? {} : { GODWIT_SIGN_UP: value }).signUp).toEqual(policy)
+  })
+
+  it('take lists apart', () => {
+    expect(readConfig({ GODWIT_TRUSTED_PROXIES: '10.0.0.0/8, ::1' }).trustedProxies).toEqual(['10.0.0.0/8', '::1'])
+    expect(readConfig({}).ciIssuers).toEqual(['https://token.actions.githubusercontent.com'])
+  })
+
   it.each([
     ['PORT', 'http'],
     ['PORT', '70000'],
     ['DATABASE_URL', 'mysql://db'],
     ['GODWIT_PUBLIC_URL', 'push.example.com'],
+    ['GODWIT_PUBLIC_URL', 'https://push.example.com/under-a-path'],
+    ['GODWIT_TRUSTED_PROXIES', '10.0.0.1,the-proxy'],
+    ['GODWIT_SIGN_UP', 'every-body'],
+    ['GODWIT_OIDC_ISSUER', 'http://idp.example'],
+    ['GODWIT_OIDC_CLIENT_ID', 'client-without-issuer'],
+    ['GODWIT_OIDC_ISSUER', 'https://issuer-without-client.example'],
+    ['GODWIT_CI_ISSUERS', 'https://ci.example,not-a-url'],
+    ['GODWIT_SMTP_URL', 'https://mail.example'],
+    ['GODWIT_SMTP_URL', 'smtp://mail-without-sender.example'],
+    ['GODWIT_MICROSOFT_TENANT', 'common/v2.0'],
     ['GODWIT_BLOBS', 's3://bucket'],
     ['GODWIT_ADMIN_EMAIL', 'nobody'],
     ['GODWIT_ADMIN_PASSWORD', 'short'],

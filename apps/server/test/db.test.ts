@@ -47,10 +47,22 @@ describe('the first account', () => {
     })
     const created = await Promise.all([createFirstAccount(db, config), createFirstAccount(db, config)])
     expect(created.filter((account) => account !== undefined)).toEqual([
-      { email: 'boss@example.com', apiKey: key, isKeyGenerated: false },
+      {
+        email: 'boss@example.com',
+        apiKey: key,
+        isKeyGenerated: false,
+        hasPassword: true,
+        generatedPassword: undefined,
+      },
     ])
     expect(await createFirstAccount(db, config)).toBeUndefined()
     const users = await db.selectFrom('users').select(['email', 'password_hash']).execute()
     expect(users).toEqual([{ email: 'boss@example.com', password_hash: expect.stringMatching(/^\$argon2id\$/) }])
+  })
+
+  it('is not created with a password that is guessed first', async () => {
+    await db.deleteFrom('users').execute()
+    const config = readConfig({ GODWIT_ADMIN_PASSWORD: 'password1234' })
+    await expect(createFirstAccount(db, config)).rejects.toThrow('GODWIT_ADMIN_PASSWORD: is one of the most common')
   })
 })

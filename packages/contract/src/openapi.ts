@@ -6,6 +6,7 @@ import { type OperationId, operationIds, routes } from './routes/index.ts'
 const tags = [
   { name: 'Users', description: 'The own account.' },
   { name: 'Organizations', description: 'Who owns apps.' },
+  { name: 'Service accounts', description: 'Accounts of an organization for machines, their keys and trust rules.' },
   { name: 'Apps', description: 'What releases belong to.' },
   { name: 'Collaborators', description: 'People outside the organization who work on one app.' },
   { name: 'Channels', description: 'What devices ask: `stable` and others.' },
@@ -34,7 +35,12 @@ export function createOpenApiDocument() {
     paths: describePaths(),
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'An API key, `sb_api_…`.' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An API key (`sb_api_…`) of a person or service account, an access token (JWT, 15 minutes; see `/.well-known/openid-configuration`, and `POST /token` for CI jobs), or an ID token of an identity provider that the server is configured for.',
+        },
       },
     },
   })

@@ -1,4 +1,4 @@
-import type { ApiKeyPermission, AppCollaboratorRole, Role } from './schemas/enums.ts'
+import type { ApiKeyPermission, AppCollaboratorRole, Role, ServiceAccountRole } from './schemas/enums.ts'
 
 export const permissions = [
   'account.manage',
@@ -53,6 +53,15 @@ export const organizationRolePermissions: Record<Role, ReadonlySet<Permission>> 
   developer: new Set(developer),
   viewer: new Set(viewer),
   none: new Set(),
+}
+
+/** What a service account may do in its organization, and all it may do: it has no account of its own to manage. */
+export const serviceAccountRolePermissions: Record<ServiceAccountRole, ReadonlySet<Permission>> = {
+  admin: new Set([...admin, 'diagnostics.run']),
+  appManager: new Set([...appManager, 'diagnostics.run']),
+  developer: new Set([...developer, 'diagnostics.run']),
+  viewer: new Set([...viewer, 'diagnostics.run']),
+  auditor: new Set(['audit.read']),
 }
 
 /** What a collaborator may do on the one app. */

@@ -1,4 +1,4 @@
-import { apiKeyPermissions } from '@godwit/contract'
+import { apiKeyPermissions, serviceAccountRolePermissions } from '@godwit/contract'
 import type { Deps } from '../deps.ts'
 import type { Actor } from '../http/actor.ts'
 import { listApiKeyCandidates, updateApiKeyLastUsed } from './queries.ts'
@@ -20,11 +20,24 @@ export async function findActorByApiKey(deps: Deps, token: string): Promise<Acto
   if (key.last_used_at === null || now.getTime() - key.last_used_at.getTime() > lastUsedResolutionMs) {
     await updateApiKeyLastUsed(deps.db, { id: key.id, at: now })
   }
+  return toActor(key)
+}
+
+function toActor(key: Awaited<ReturnType<typeof listApiKeyCandidates>>[number]): Actor | undefined {
+  const credential = { kind: 'api_key' as const, id: key.id, name: key.name }
+  if (key.user_id !== null && key.email !== null) {
+    const { user_id: userId, email } = key
+    return { kind: 'person', userId, email, credential, allows: apiKeyPermissions[key.permission] }
+  }
+  const { service_account_id: serviceAccountId, organization_id, service_account_name, service_account_role } = key
+  if (serviceAccountId === null || organization_id === null || service_account_role === null) return undefined
   return {
-    userId: key.user_id,
-    email: key.email,
-    issuer: key.jwt_issuer,
-    credential: { kind: 'api_key', id: key.id, name: key.name },
-    allows: apiKeyPermissions[key.permission],
+    kind: 'service_account',
+    serviceAccountId,
+    organizationId: organization_id,
+    role: service_account_role,
+    name: service_account_name ?? '',
+    credential,
+    allows: serviceAccountRolePermissions[service_account_role],
   }
 }

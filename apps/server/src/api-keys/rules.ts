@@ -1,11 +1,13 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
+import type { ApiKeyExpiry } from '@godwit/contract'
+import { generateToken, hashToken } from '../random-tokens.ts'
 
 export const apiKeyPrefix = 'sb_api_'
 const lookupLength = 8
 
-/** A new key. 32 random bytes: guessing is hopeless, so a plain SHA-256 is enough to store it. */
+/** A new key. */
 export function generateApiKey(): string {
-  return apiKeyPrefix + randomBytes(32).toString('base64url')
+  return apiKeyPrefix + generateToken()
 }
 
 /** The part of a key that finds its row. It is no secret: the rest has more than 140 random bits. */
@@ -13,14 +15,19 @@ export function readLookupPrefix(key: string): string {
   return key.slice(apiKeyPrefix.length, apiKeyPrefix.length + lookupLength)
 }
 
-export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
-}
-
 export function matchesHash(key: string, hash: Buffer): boolean {
-  return timingSafeEqual(hashApiKey(key), hash)
+  return timingSafeEqual(hashToken(key), hash)
 }
 
 export function isUsable(key: { expires_at: Date | null; revoked_at: Date | null }, now: Date): boolean {
   return key.revoked_at === null && (key.expires_at === null || key.expires_at > now)
+}
+
+const lifetimeDays: Record<ApiKeyExpiry, number | null> = { '30d': 30, '90d': 90, '1y': 365, none: null }
+const dayMs = 24 * 3600_000
+
+/** When a key made now ends; null: never. */
+export function chooseExpiry(expiresIn: ApiKeyExpiry, now: Date): Date | null {
+  const days = lifetimeDays[expiresIn]
+  return days === null ? null : new Date(now.getTime() + days * dayMs)
 }

@@ -1,6 +1,7 @@
 import type { ReleasePlatform } from '@godwit/contract'
 import { sql } from 'kysely'
 import type { Db } from '../db/connection.ts'
+import type { Actor } from '../http/actor.ts'
 
 export async function insertApp(db: Db, input: { id: string; organizationId: number; displayName: string }) {
   return await db
@@ -8,6 +9,47 @@ export async function insertApp(db: Db, input: { id: string; organizationId: num
     .values({ id: input.id, organization_id: input.organizationId, display_name: input.displayName })
     .returning(['id', 'display_name'])
     .executeTakeFirstOrThrow()
+}
+
+export async function findOrganizationIdOfApp(db: Db, input: { appId: string }): Promise<number | undefined> {
+  const row = await db.selectFrom('apps').select('organization_id').where('id', '=', input.appId).executeTakeFirst()
+  return row?.organization_id
+}
+
+export async function listAppIds(db: Db, input: { organizationId: number }): Promise<string[]> {
+  const rows = await db
+    .selectFrom('apps')
+    .select('id')
+    .where('organization_id', '=', input.organizationId)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Keeps an app of an organization until the commit. Whether it is there. */
+export async function lockAppAgainstDeletion(
+  db: Db,
+  input: { appId: string; organizationId: number },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('apps')
+    .select('id')
+    .where('id', '=', input.appId)
+    .where('organization_id', '=', input.organizationId)
+    .forKeyShare()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export async function updateOrganizationOfApp(
+  db: Db,
+  input: { appId: string; organizationId: number; at: Date },
+): Promise<void> {
+  await db
+    .updateTable('apps')
+    .set({ organization_id: input.organizationId, updated_at: input.at })
+    .where('id', '=', input.appId)
+    .execute()
 }
 
 export async function updateApp(db: Db, input: { appId: string; displayName: string }): Promise<void> {
@@ -24,13 +66,10 @@ export async function deleteApp(db: Db, input: { appId: string }): Promise<void>
 
 export type PendingReleaseRow = { platform: ReleasePlatform; id: number; version: string; created_at: Date }
 
-/** The apps that a user may see, oldest first; of one organization, or the one app, when asked for. */
-export async function listAppMetadata(
-  db: Db,
-  input: { userId: number | undefined; organizationId?: number; appId?: string },
-) {
-  const { userId, organizationId, appId } = input
-  if (userId === undefined) return []
+/** The apps that a caller may see, oldest first; of one organization, or the one app, when asked for. */
+export async function listAppMetadata(db: Db, input: { actor: Actor; organizationId?: number; appId?: string }) {
+  const { actor, organizationId, appId } = input
+  if (actor.kind === 'newcomer') return []
   const apps = await db
     .selectFrom('apps')
     .leftJoinLateral(
@@ -45,26 +84,24 @@ export async function listAppMetadata(
           .as('latest'),
       (join) => join.onTrue(),
     )
+    .innerJoin('organizations', 'organizations.id', 'apps.organization_id')
     .selectAll('apps')
     .select(['latest.version as latest_release_version', 'latest.last_patch_number as latest_patch_number'])
-    .where((eb) =>
-      eb.or([
-        eb.exists(
-          eb
-            .selectFrom('organization_members')
-            .select('role')
-            .whereRef('organization_members.organization_id', '=', 'apps.organization_id')
-            .where('organization_members.user_id', '=', userId),
-        ),
-        eb.exists(
-          eb
-            .selectFrom('app_collaborators')
-            .select('role')
-            .whereRef('app_collaborators.app_id', '=', 'apps.id')
-            .where('app_collaborators.user_id', '=', userId),
-        ),
-      ]),
-    )
+    .where('organizations.deletion_started_at', 'is', null)
+    .where((eb) => {
+      if (actor.kind === 'service_account') return eb('apps.organization_id', '=', actor.organizationId)
+      const membership = eb
+        .selectFrom('organization_members')
+        .select('role')
+        .whereRef('organization_members.organization_id', '=', 'apps.organization_id')
+        .where('organization_members.user_id', '=', actor.userId)
+      const collaboration = eb
+        .selectFrom('app_collaborators')
+        .select('role')
+        .whereRef('app_collaborators.app_id', '=', 'apps.id')
+        .where('app_collaborators.user_id', '=', actor.userId)
+      return eb.or([eb.exists(membership), eb.exists(collaboration)])
+    })
     .$if(organizationId !== undefined, (query) => query.where('apps.organization_id', '=', organizationId ?? 0))
     .$if(appId !== undefined, (query) => query.where('apps.id', '=', appId ?? ''))
     .orderBy('apps.created_at')

@@ -8,14 +8,14 @@ import { listAppMetadata, updateApp } from './queries.ts'
 
 export function registerAppRoutes(app: FastifyInstance, deps: Deps): void {
   bindRoute(app, deps, 'listApps', async ({ actor }) => {
-    const rows = await listAppMetadata(deps.db, { userId: actor.userId })
+    const rows = await listAppMetadata(deps.db, { actor })
     return { apps: rows.map(toAppMetadata) }
   })
   bindRoute(app, deps, 'createApp', async ({ body }) =>
     createApp(deps, { organizationId: body.organization_id, displayName: body.display_name }),
   )
   bindRoute(app, deps, 'getApp', async ({ actor, params }) => {
-    const [row] = await listAppMetadata(deps.db, { userId: actor.userId, appId: params.appId })
+    const [row] = await listAppMetadata(deps.db, { actor, appId: params.appId })
     if (row === undefined) throw new AppError('not_found')
     return toAppMetadata(row)
   })

@@ -1,25 +1,60 @@
 import type { AppCollaboratorRole } from '@godwit/contract'
+import { lockAppAndAuthorize } from '../apps/lock-app.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
-import { findUserByEmail } from '../users/queries.ts'
-import { deleteCollaborator, insertCollaborator, updateCollaborator } from './queries.ts'
+import type { Actor } from '../http/actor.ts'
+import { updatePendingInvitationAccepted } from '../invitations/queries.ts'
+import { requireAllowedDomain } from '../organizations/allowed-domains.ts'
+import { requireOrganizationFeature } from '../plans/actions.ts'
+import { findUserByEmail, lockUserAgainstDeletion } from '../users/queries.ts'
+import { deleteCollaborator, findCollaborator, insertCollaborator, updateCollaborator } from './queries.ts'
 
 /** The least that lets somebody publish; more is granted by name. */
 const initialRole: AppCollaboratorRole = 'developer'
 
-export async function addCollaborator(deps: Deps, input: { appId: string; email: string }): Promise<void> {
-  const user = await findUserByEmail(deps.db, { email: input.email })
-  if (user === undefined) throw new AppError('user_not_found', 'email: no account has it')
-  await insertCollaborator(deps.db, { appId: input.appId, userId: user.id, role: initialRole })
+const permission = 'collaborators.manage'
+
+/** Only an account that has shown that the e-mail is its own: an e-mail alone must not give rights. */
+export async function addCollaborator(
+  deps: Deps,
+  actor: Actor,
+  input: { appId: string; email: string },
+): Promise<void> {
+  const { appId, email } = input
+  await deps.db.transaction().execute(async (trx) => {
+    const organizationId = await lockAppAndAuthorize(deps, trx, { actor, permission, appId })
+    const found = await findUserByEmail(trx, { email })
+    const user = found && (await lockUserAgainstDeletion(trx, { id: found.id }))
+    if (user === undefined) throw new AppError('user_not_found', 'email: no account has it')
+    if ((await findCollaborator(trx, { appId, userId: user.id })) !== undefined) return
+    if (user.email_verified_at === null) throw new AppError('user_not_found', 'email: no account has it')
+    await requireOrganizationFeature(deps, trx, { organizationId, feature: 'collaborators' })
+    await requireAllowedDomain(trx, { organizationId, email })
+    await insertCollaborator(trx, { appId, userId: user.id, role: initialRole })
+    await updatePendingInvitationAccepted(trx, { organizationId, appId, email, userId: user.id })
+  })
 }
 
 export async function changeCollaboratorRole(
   deps: Deps,
+  actor: Actor,
   input: { appId: string; userId: number; role: AppCollaboratorRole },
 ): Promise<void> {
-  if (!(await updateCollaborator(deps.db, input))) throw new AppError('not_found')
+  const { appId } = input
+  await deps.db.transaction().execute(async (trx) => {
+    await lockAppAndAuthorize(deps, trx, { actor, permission, appId })
+    if (!(await updateCollaborator(trx, input))) throw new AppError('not_found')
+  })
 }
 
-export async function removeCollaborator(deps: Deps, input: { appId: string; userId: number }): Promise<void> {
-  if (!(await deleteCollaborator(deps.db, input))) throw new AppError('not_found')
+export async function removeCollaborator(
+  deps: Deps,
+  actor: Actor,
+  input: { appId: string; userId: number },
+): Promise<void> {
+  const { appId } = input
+  await deps.db.transaction().execute(async (trx) => {
+    await lockAppAndAuthorize(deps, trx, { actor, permission, appId })
+    if (!(await deleteCollaborator(trx, input))) throw new AppError('not_found')
+  })
 }

@@ -11,6 +11,15 @@ export async function listCollaborators(db: Db, input: { appId: string }) {
     .execute()
 }
 
+export async function findCollaborator(db: Db, input: { appId: string; userId: number }) {
+  return await db
+    .selectFrom('app_collaborators')
+    .select(['user_id', 'role'])
+    .where('app_id', '=', input.appId)
+    .where('user_id', '=', input.userId)
+    .executeTakeFirst()
+}
+
 /** Leaves an existing collaborator as it is. */
 export async function insertCollaborator(
   db: Db,

@@ -9,13 +9,13 @@ export function registerCollaboratorRoutes(app: FastifyInstance, deps: Deps): vo
     const rows = await listCollaborators(deps.db, params)
     return rows.map((row) => ({ ...row, display_name: row.display_name ?? undefined }))
   })
-  bindRoute(app, deps, 'addCollaborator', async ({ params, body }) => {
-    await addCollaborator(deps, { appId: params.appId, email: body.email })
+  bindRoute(app, deps, 'addCollaborator', async ({ actor, params, body }) => {
+    await addCollaborator(deps, actor, { appId: params.appId, email: body.email })
   })
-  bindRoute(app, deps, 'updateCollaborator', async ({ params, body }) => {
-    await changeCollaboratorRole(deps, { appId: params.appId, userId: params.collaboratorId, role: body.role })
+  bindRoute(app, deps, 'updateCollaborator', async ({ actor, params, body }) => {
+    await changeCollaboratorRole(deps, actor, { appId: params.appId, userId: params.collaboratorId, role: body.role })
   })
-  bindRoute(app, deps, 'removeCollaborator', async ({ params }) => {
-    await removeCollaborator(deps, { appId: params.appId, userId: params.collaboratorId })
+  bindRoute(app, deps, 'removeCollaborator', async ({ actor, params }) => {
+    await removeCollaborator(deps, actor, { appId: params.appId, userId: params.collaboratorId })
   })
 }

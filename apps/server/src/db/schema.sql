@@ -2,7 +2,7 @@
 
 create table api_keys (
   id bigint generated always as identity not null,
-  user_id bigint not null,
+  user_id bigint,
   name text not null,
   prefix text not null,
   hash bytea not null,
@@ -11,11 +11,15 @@ create table api_keys (
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  service_account_id bigint,
+  constraint api_keys_holder_check CHECK ((num_nonnulls(user_id, service_account_id) = 1)),
   constraint api_keys_permission_check CHECK ((permission = ANY (ARRAY['full'::text, 'release_and_patch'::text]))),
+  constraint api_keys_service_account_id_fkey FOREIGN KEY (service_account_id) REFERENCES service_accounts(id) ON DELETE CASCADE,
   constraint api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
   constraint api_keys_pkey PRIMARY KEY (id)
 );
 CREATE INDEX api_keys_prefix_idx ON public.api_keys USING btree (prefix);
+CREATE INDEX api_keys_service_account_id_idx ON public.api_keys USING btree (service_account_id);
 CREATE INDEX api_keys_user_id_idx ON public.api_keys USING btree (user_id);
 
 create table app_collaborators (
@@ -42,6 +46,22 @@ create table apps (
 );
 CREATE INDEX apps_organization_id_idx ON public.apps USING btree (organization_id);
 
+create table authorization_records (
+  model text not null,
+  id text not null,
+  payload jsonb not null,
+  grant_id text,
+  uid text,
+  user_code text,
+  expires_at timestamp with time zone,
+  consumed_at timestamp with time zone,
+  constraint authorization_records_pkey PRIMARY KEY (model, id)
+);
+CREATE INDEX authorization_records_expires_at_idx ON public.authorization_records USING btree (expires_at);
+CREATE INDEX authorization_records_grant_id_idx ON public.authorization_records USING btree (grant_id);
+CREATE INDEX authorization_records_uid_idx ON public.authorization_records USING btree (uid);
+CREATE INDEX authorization_records_user_code_idx ON public.authorization_records USING btree (user_code);
+
 create table blobs (
   key text not null,
   size_bytes bigint not null,
@@ -64,6 +84,22 @@ create table channels (
   constraint channels_name_key UNIQUE (app_id, name)
 );
 
+create table command_line_codes (
+  hash bytea not null,
+  user_id bigint not null,
+  target text not null,
+  issuer text not null,
+  is_mfa boolean,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  session_id text,
+  used_at timestamp with time zone,
+  constraint command_line_codes_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE SET NULL,
+  constraint command_line_codes_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint command_line_codes_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX command_line_codes_expires_at_idx ON public.command_line_codes USING btree (expires_at);
+
 create table device_events (
   id bigint generated always as identity not null,
   app_id text not null,
@@ -78,6 +114,61 @@ create table device_events (
   received_at timestamp with time zone not null default now(),
   constraint device_events_pkey PRIMARY KEY (id),
   constraint device_events_event_key UNIQUE (app_id, client_id, release_version, patch_number, type, occurred_at)
+);
+CREATE INDEX device_events_installs_idx ON public.device_events USING btree (app_id, received_at) WHERE (type = '__patch_install__'::text);
+
+create table federated_sessions (
+  id text not null,
+  trust_rule_id bigint,
+  issuer text not null,
+  token_id text not null,
+  repository text not null,
+  workflow_ref text not null,
+  run_id text,
+  ref text,
+  environment text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint federated_sessions_trust_rule_id_fkey FOREIGN KEY (trust_rule_id) REFERENCES trust_rules(id) ON DELETE SET NULL,
+  constraint federated_sessions_pkey PRIMARY KEY (id),
+  constraint federated_sessions_token_key UNIQUE (issuer, token_id)
+);
+CREATE INDEX federated_sessions_expires_at_idx ON public.federated_sessions USING btree (expires_at);
+CREATE INDEX federated_sessions_trust_rule_id_idx ON public.federated_sessions USING btree (trust_rule_id);
+
+create table invitations (
+  id bigint generated always as identity not null,
+  organization_id bigint not null,
+  app_id text,
+  email text not null,
+  role text not null,
+  token_hash bytea not null,
+  is_mailed boolean not null,
+  invited_by_user_id bigint,
+  status text not null default 'pending'::text,
+  accepted_by_user_id bigint,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint invitations_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'appManager'::text, 'developer'::text, 'viewer'::text]))),
+  constraint invitations_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'declined'::text, 'revoked'::text]))),
+  constraint invitations_accepted_by_user_id_fkey FOREIGN KEY (accepted_by_user_id) REFERENCES users(id) ON DELETE SET NULL,
+  constraint invitations_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id) ON DELETE CASCADE,
+  constraint invitations_invited_by_user_id_fkey FOREIGN KEY (invited_by_user_id) REFERENCES users(id) ON DELETE SET NULL,
+  constraint invitations_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint invitations_pkey PRIMARY KEY (id),
+  constraint invitations_token_hash_key UNIQUE (token_hash)
+);
+CREATE INDEX invitations_app_id_idx ON public.invitations USING btree (app_id);
+CREATE INDEX invitations_email_idx ON public.invitations USING btree (lower(email)) WHERE (status = 'pending'::text);
+CREATE UNIQUE INDEX invitations_pending_key ON public.invitations USING btree (organization_id, lower(email), app_id) NULLS NOT DISTINCT WHERE (status = 'pending'::text);
+
+create table organization_allowed_domains (
+  organization_id bigint not null,
+  domain text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint organization_allowed_domains_domain_check CHECK ((domain = lower(domain))),
+  constraint organization_allowed_domains_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint organization_allowed_domains_pkey PRIMARY KEY (organization_id, domain)
 );
 
 create table organization_members (
@@ -99,9 +190,21 @@ create table organizations (
   organization_type text not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  deletion_started_at timestamp with time zone,
   constraint organizations_organization_type_check CHECK ((organization_type = ANY (ARRAY['personal'::text, 'team'::text]))),
   constraint organizations_pkey PRIMARY KEY (id)
 );
+
+create table password_resets (
+  hash bytea not null,
+  user_id bigint not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint password_resets_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint password_resets_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX password_resets_user_id_idx ON public.password_resets USING btree (user_id);
 
 create table patch_artifacts (
   id bigint generated always as identity not null,
@@ -142,6 +245,17 @@ create table patches (
   constraint patches_number_key UNIQUE (release_id, number)
 );
 CREATE INDEX patches_channel_id_idx ON public.patches USING btree (channel_id);
+
+create table refresh_tokens (
+  hash bytea not null,
+  session_id text not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint refresh_tokens_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE CASCADE,
+  constraint refresh_tokens_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX refresh_tokens_session_id_idx ON public.refresh_tokens USING btree (session_id);
 
 create table release_artifacts (
   id bigint generated always as identity not null,
@@ -200,6 +314,81 @@ create table server_secrets (
   constraint server_secrets_pkey PRIMARY KEY (name)
 );
 
+create table service_accounts (
+  id bigint generated always as identity not null,
+  organization_id bigint not null,
+  name text not null,
+  role text not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint service_accounts_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'appManager'::text, 'developer'::text, 'viewer'::text, 'auditor'::text]))),
+  constraint service_accounts_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint service_accounts_pkey PRIMARY KEY (id)
+);
+CREATE INDEX service_accounts_organization_id_idx ON public.service_accounts USING btree (organization_id);
+
+create table sessions (
+  id text not null,
+  user_id bigint not null,
+  client text not null,
+  issuer text not null,
+  is_mfa boolean,
+  cookie_hash bytea,
+  user_agent text,
+  address text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_cookie_hash_key UNIQUE (cookie_hash)
+);
+CREATE INDEX sessions_expires_at_idx ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_user_id_idx ON public.sessions USING btree (user_id);
+
+create table sign_in_limits (
+  key text not null,
+  points integer not null default 0,
+  expire bigint,
+  constraint sign_in_limits_pkey PRIMARY KEY (key)
+);
+
+create table signing_keys (
+  kid text not null,
+  private_jwk jsonb not null,
+  created_at timestamp with time zone not null,
+  signs_from timestamp with time zone not null,
+  constraint signing_keys_pkey PRIMARY KEY (kid)
+);
+
+create table trust_rules (
+  id bigint generated always as identity not null,
+  service_account_id bigint not null,
+  issuer text not null,
+  repository text not null,
+  workflow text not null,
+  environment text,
+  ref_pattern text,
+  created_at timestamp with time zone not null default now(),
+  constraint trust_rules_service_account_id_fkey FOREIGN KEY (service_account_id) REFERENCES service_accounts(id) ON DELETE CASCADE,
+  constraint trust_rules_pkey PRIMARY KEY (id)
+);
+CREATE INDEX trust_rules_repository_idx ON public.trust_rules USING btree (issuer, lower(repository));
+CREATE INDEX trust_rules_service_account_id_idx ON public.trust_rules USING btree (service_account_id);
+
+create table user_identities (
+  id bigint generated always as identity not null,
+  user_id bigint not null,
+  issuer text not null,
+  subject text not null,
+  email text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint user_identities_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint user_identities_pkey PRIMARY KEY (id),
+  constraint user_identities_subject_key UNIQUE (issuer, subject)
+);
+CREATE INDEX user_identities_user_id_idx ON public.user_identities USING btree (user_id);
+
 create table users (
   id bigint generated always as identity not null,
   email text not null,
@@ -211,6 +400,10 @@ create table users (
   patch_overage_limit bigint,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  email_verified_at timestamp with time zone,
+  totp_secret bytea,
+  totp_enabled_at timestamp with time zone,
+  totp_last_step bigint,
   constraint users_patch_overage_limit_check CHECK ((patch_overage_limit >= 0)),
   constraint users_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'pro'::text, 'business'::text, 'enterprise'::text]))),
   constraint users_pkey PRIMARY KEY (id)

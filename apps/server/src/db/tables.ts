@@ -1,11 +1,13 @@
 import type {
   ApiKeyPermission,
   AppCollaboratorRole,
+  InvitedRole,
   OrganizationType,
   Plan,
   ReleasePlatform,
   ReleaseStatus,
   Role,
+  ServiceAccountRole,
 } from '@godwit/contract'
 import type { ColumnType, Generated, GeneratedAlways, JSONColumnType } from 'kysely'
 
@@ -24,12 +26,87 @@ export type Database = {
     plan: Plan | null
     payment_customer_id: string | null
     patch_overage_limit: number | null
+    /** null: nobody has shown yet that the e-mail is theirs. */
+    email_verified_at: Date | null
+    totp_secret: Buffer | null
+    /** null: the second factor is off, or its first code has not been entered yet. */
+    totp_enabled_at: Date | null
+    /** The time step of the last code that was accepted: no code works twice. */
+    totp_last_step: number | null
     created_at: CreatedAt
     updated_at: CreatedAt
   }
-  api_keys: {
+  user_identities: {
     id: GeneratedAlways<number>
     user_id: number
+    issuer: string
+    subject: string
+    email: string
+    created_at: CreatedAt
+  }
+  sessions: {
+    id: string
+    user_id: number
+    /** What was signed in to: `browser`, `command_line`, or the id of a client of ours. */
+    client: string
+    /** Who vouched for the person: an identity provider, or this service. */
+    issuer: string
+    /** null: the identity provider did not say. */
+    is_mfa: boolean | null
+    cookie_hash: Buffer | null
+    user_agent: string | null
+    address: string | null
+    created_at: CreatedAt
+    expires_at: Date
+    revoked_at: Date | null
+  }
+  command_line_codes: {
+    hash: Buffer
+    user_id: number
+    target: string
+    issuer: string
+    is_mfa: boolean | null
+    created_at: CreatedAt
+    expires_at: Date
+    session_id: string | null
+    used_at: Date | null
+  }
+  refresh_tokens: {
+    hash: Buffer
+    session_id: string
+    created_at: CreatedAt
+    expires_at: Date
+    used_at: Date | null
+  }
+  authorization_records: {
+    model: string
+    id: string
+    payload: JSONColumnType<Record<string, unknown>, string, string>
+    grant_id: string | null
+    uid: string | null
+    user_code: string | null
+    expires_at: Date | null
+    consumed_at: Date | null
+  }
+  signing_keys: {
+    kid: string
+    private_jwk: JSONColumnType<Record<string, string>, string, string>
+    created_at: Date
+    signs_from: Date
+  }
+  password_resets: {
+    hash: Buffer
+    user_id: number
+    created_at: CreatedAt
+    expires_at: Date
+    used_at: Date | null
+  }
+  sign_in_limits: { key: string; points: Generated<number>; expire: number | null }
+  api_keys: {
+    id: GeneratedAlways<number>
+    /** Exactly one of the two holds the key. */
+    user_id: number | null
+    service_account_id: number | null
     name: string
     prefix: string
     hash: Buffer
@@ -43,8 +120,57 @@ export type Database = {
     id: GeneratedAlways<number>
     name: string
     organization_type: OrganizationType
+    /** Set: nobody sees it any more, and a job removes what is below it. */
+    deletion_started_at: Date | null
     created_at: CreatedAt
     updated_at: CreatedAt
+  }
+  organization_allowed_domains: { organization_id: number; domain: string; created_at: CreatedAt }
+  invitations: {
+    id: GeneratedAlways<number>
+    organization_id: number
+    app_id: string | null
+    email: string
+    role: InvitedRole
+    token_hash: Buffer
+    is_mailed: boolean
+    invited_by_user_id: number | null
+    status: Generated<'pending' | 'accepted' | 'declined' | 'revoked'>
+    accepted_by_user_id: number | null
+    created_at: CreatedAt
+    expires_at: Date
+  }
+  service_accounts: {
+    id: GeneratedAlways<number>
+    organization_id: number
+    name: string
+    role: ServiceAccountRole
+    created_at: CreatedAt
+    updated_at: CreatedAt
+  }
+  trust_rules: {
+    id: GeneratedAlways<number>
+    service_account_id: number
+    issuer: string
+    repository: string
+    workflow: string
+    environment: string | null
+    ref_pattern: string | null
+    created_at: CreatedAt
+  }
+  federated_sessions: {
+    id: string
+    /** null: the rule was deleted, and the session ended with it. */
+    trust_rule_id: number | null
+    issuer: string
+    token_id: string
+    repository: string
+    workflow_ref: string
+    run_id: string | null
+    ref: string | null
+    environment: string | null
+    created_at: CreatedAt
+    expires_at: Date
   }
   organization_members: {
     organization_id: number

@@ -1,13 +1,56 @@
-import type { Permission } from '@godwit/contract'
+import type { Permission, ServiceAccountRole } from '@godwit/contract'
+import { AppError } from '../errors.ts'
 
 /** Who sends a request, once its credential has been checked. */
-export type Actor = {
-  /** undefined: the credential is good, but no account belongs to it yet. */
-  userId: number | undefined
-  email: string
-  /** Who vouches for the e-mail. */
-  issuer: string
-  credential: { kind: 'api_key'; id: number; name: string }
-  /** What the credential leaves of the account's rights. */
+export type Actor = (Person | ServiceAccountActor | Newcomer) & {
+  credential: Credential
+  /** What the credential leaves of the rights. */
   allows: ReadonlySet<Permission>
+}
+
+export type Person = { kind: 'person'; userId: number; email: string }
+
+export type ServiceAccountActor = {
+  kind: 'service_account'
+  serviceAccountId: number
+  organizationId: number
+  role: ServiceAccountRole
+  name: string
+}
+
+/** Somebody whom an identity provider vouches for and who has no account yet. */
+export type Newcomer = { kind: 'newcomer'; email: string; issuer: string; subject: string }
+
+export type Credential =
+  | { kind: 'api_key'; id: number; name: string }
+  | Session
+  | FederatedSession
+  /** The ID token of an identity provider, sent as it is. */
+  | { kind: 'id_token'; id: string; issuer: string; createdAt: Date; isMfa: boolean | undefined }
+
+export type Session = {
+  kind: 'session'
+  id: string
+  /** Who vouched for the person at sign-in. */
+  issuer: string
+  createdAt: Date
+  /** Whether a second factor was used; undefined when the identity provider did not say. */
+  isMfa: boolean | undefined
+}
+
+/** A CI job that signed in through a trust rule. */
+export type FederatedSession = {
+  kind: 'federated'
+  id: string
+  trustRuleId: number
+  repository: string
+  workflowRef: string
+  runId: string | undefined
+  ref: string | undefined
+}
+
+/** The account behind a request about the caller's own account. */
+export function requirePerson(actor: Actor): Person {
+  if (actor.kind !== 'person') throw new AppError('not_found', 'No account belongs to this credential.')
+  return actor
 }

@@ -1,17 +1,30 @@
 import { findActorByApiKey, isApiKey } from '../api-keys/authenticate-api-key.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { findActorByIdToken, readUnverifiedClaims } from '../identity-providers/authenticate-id-token.ts'
+import { findActorByAccessToken, isJwt } from '../sessions/authenticate-access-token.ts'
 import type { Actor } from './actor.ts'
 import { refuseOverLimit } from './rate-limit.ts'
 
 type TokenKind = {
-  recognizes: (token: string) => boolean
+  /** For the log. */
+  name: string
+  recognizes: (token: string, deps: Deps) => boolean
   /** The actor, or undefined when the token is unknown, expired or revoked. */
   findActor: (deps: Deps, token: string) => Promise<Actor | undefined>
 }
 
 /** The bearer tokens that are accepted. A further kind is one more file and one more line. */
-const tokenKinds: TokenKind[] = [{ recognizes: isApiKey, findActor: findActorByApiKey }]
+const tokenKinds: TokenKind[] = [
+  { name: 'an API key', recognizes: isApiKey, findActor: findActorByApiKey },
+  { name: 'an access token', recognizes: isOurJwt, findActor: findActorByAccessToken },
+  { name: 'an ID token', recognizes: isJwt, findActor: findActorByIdToken },
+]
+
+/** By what it says itself: whether that is true is for the one who is asked then. */
+function isOurJwt(token: string, deps: Deps): boolean {
+  return isJwt(token) && readUnverifiedClaims(token).iss === deps.accessTokens.issuer
+}
 
 /**
  * Checks the bearer token and the caller's rate. Failures count against the address; a good token is never refused for
@@ -19,10 +32,12 @@ const tokenKinds: TokenKind[] = [{ recognizes: isApiKey, findActor: findActorByA
  */
 export async function authenticate(deps: Deps, authorization: string | undefined, address: string): Promise<Actor> {
   const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
-  const kind = token === undefined ? undefined : tokenKinds.find(({ recognizes }) => recognizes(token))
+  const kind = token === undefined ? undefined : tokenKinds.find(({ recognizes }) => recognizes(token, deps))
   const actor = token === undefined ? undefined : await kind?.findActor(deps, token)
   if (actor === undefined) {
     refuseOverLimit(deps.rateLimiter.take(`failures:${address}`))
+    // Below the limit only, so that nobody fills the disk with it. The credential itself is in no log.
+    if (token !== undefined) deps.log.warn({ tried: kind?.name ?? 'another token', address }, 'refused a credential')
     throw new AppError('unauthenticated')
   }
   refuseOverLimit(deps.rateLimiter.take(`${actor.credential.kind}:${actor.credential.id}`))

@@ -9,11 +9,16 @@ export function logRequests(app: FastifyInstance): void {
     request.log.info(
       {
         method: request.method,
-        path: request.url.split('?', 1)[0],
+        path: hideSecrets(request.url.split('?', 1)[0] ?? ''),
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime * 10) / 10,
       },
       'request',
     )
   })
+}
+
+/** Links to these carry a secret in the path. Also when no route takes the rest: who has cut the link may still use it. */
+function hideSecrets(path: string): string {
+  return path.replace(/^(\/+(?:invitations|reset-password)\/+)[^/]+/, '$1…')
 }

@@ -1,19 +1,43 @@
 import { CompiledQuery } from 'kysely'
 import type pg from 'pg'
-import { PgBoss } from 'pg-boss'
+import { type JobResult, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
 
 type SqlRunner = { executeSql: (text: string, values?: unknown[]) => Promise<{ rows: unknown[] }> }
 
-const sweepQueue = 'sweep-blobs'
-const eventRemovalQueue = 'remove-device-events'
+const queues = {
+  sweep: 'sweep-blobs',
+  eventRemoval: 'remove-device-events',
+  organizationRemoval: 'delete-organization',
+  unfinishedRemovals: 'resume-deletions',
+  mail: 'send-mail',
+  sessions: 'maintain-sessions',
+} as const
+
 /** Uploads that were never finished expire without anybody asking: look for them this often. */
 const sweepSchedule = '17 * * * *'
+/** A deletion whose job has failed too often goes on at the latest then. */
+const unfinishedRemovalsSchedule = '47 * * * *'
+/** Signing keys are announced a day before they sign; several tries fit into it. */
+const sessionsSchedule = '7 */6 * * *'
+
+const retry = { retryLimit: 5, retryBackoff: true, retryDelay: 10 }
+/** A mail may hold a link that is as good as a password: what has been sent does not stay in the queue. */
+const mailOptions = { ...retry, retryLimit: 8, retentionSeconds: 24 * 60 * 60, deleteAfterSeconds: 60 }
+
+const eachOnItsOwn = { batchSize: 10, perJobResults: true } as const
+
+export type Mail = { to: string; subject: string; text: string }
 
 export type JobHandlers = {
   sweepBlobs: () => Promise<unknown>
   removeDeviceEvents: (input: { appId: string }) => Promise<void>
+  removeOrganization: (input: { organizationId: number }) => Promise<void>
+  /** Requests the removal of each organization whose deletion has begun. */
+  resumeRemovals: () => Promise<void>
+  sendMail: (input: Mail) => Promise<void>
+  maintainSessions: () => Promise<void>
 }
 
 /** Work that follows a commit, done once among all instances, and again when it failed. */
@@ -22,6 +46,10 @@ export type Jobs = {
   requestBlobSweep: (db: Db) => Promise<void>
   /** Has the device events of an app removed. Part of the transaction that deletes the app. */
   requestEventRemoval: (db: Db, input: { appId: string }) => Promise<void>
+  /** Has what is below an organization removed, and then itself. Part of the transaction that begins the deletion. */
+  requestOrganizationRemoval: (db: Db, input: { organizationId: number }) => Promise<void>
+  /** Has a mail sent. Part of the transaction that the mail tells of. */
+  requestMail: (db: Db, input: Mail) => Promise<void>
   /** Starts doing what was requested. */
   work: (handlers: JobHandlers) => Promise<void>
   /** Lets a running job finish. */
@@ -35,27 +63,63 @@ export async function createJobs(options: { pool: pg.Pool; log: Logger }): Promi
   })
   boss.on('error', (error) => options.log.error({ err: error }, 'job queue'))
   await boss.start()
-  const retry = { retryLimit: 5, retryBackoff: true, retryDelay: 10 }
-  await boss.createQueue(sweepQueue, retry)
-  await boss.createQueue(eventRemovalQueue, retry)
+  for (const queue of Object.values(queues)) await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
   return {
     async requestBlobSweep(db) {
-      await boss.send(sweepQueue, {}, { db: runOn(db) })
+      await boss.send(queues.sweep, {}, { db: runOn(db) })
     },
     async requestEventRemoval(db, { appId }) {
-      await boss.send(eventRemovalQueue, { appId }, { db: runOn(db) })
+      await boss.send(queues.eventRemoval, { appId }, { db: runOn(db) })
     },
-    async work({ sweepBlobs, removeDeviceEvents }) {
-      await boss.work(sweepQueue, async () => await sweepBlobs())
-      await boss.work<{ appId: string }>(eventRemovalQueue, async (requests) => {
-        for (const { data } of requests) await removeDeviceEvents(data)
-      })
-      await boss.schedule(sweepQueue, sweepSchedule)
+    async requestOrganizationRemoval(db, { organizationId }) {
+      await boss.send(queues.organizationRemoval, { organizationId }, { db: runOn(db) })
+    },
+    async requestMail(db, { to, subject, text }) {
+      await boss.send(queues.mail, { to, subject, text }, { db: runOn(db) })
+    },
+    async work(handlers) {
+      await startWork(boss, handlers, options.log)
     },
     async stop() {
       await boss.stop({ graceful: true, timeout: 30_000 })
     },
   }
+}
+
+async function startWork(boss: PgBoss, handlers: JobHandlers, log: Logger): Promise<void> {
+  await boss.work(queues.sweep, async () => await handlers.sweepBlobs())
+  await boss.work(queues.unfinishedRemovals, async () => await handlers.resumeRemovals())
+  await workOnEach(boss, log, queues.eventRemoval, handlers.removeDeviceEvents)
+  await workOnEach(boss, log, queues.organizationRemoval, handlers.removeOrganization)
+  await workOnEach(boss, log, queues.mail, handlers.sendMail)
+  await boss.work(queues.sessions, async () => await handlers.maintainSessions())
+  await boss.schedule(queues.sweep, sweepSchedule)
+  await boss.schedule(queues.sessions, sessionsSchedule)
+  await boss.schedule(queues.unfinishedRemovals, unfinishedRemovalsSchedule)
+  await boss.send(queues.unfinishedRemovals, {})
+}
+
+/** Takes several requests at a time, one after the other. One that fails is tried again without the others. */
+async function workOnEach<Data>(
+  boss: PgBoss,
+  log: Logger,
+  queue: string,
+  handle: (data: Data) => Promise<void>,
+): Promise<void> {
+  await boss.work<Data, undefined, typeof eachOnItsOwn>(queue, eachOnItsOwn, async (requests) => {
+    const results: JobResult[] = []
+    for (const { id, data } of requests) {
+      try {
+        await handle(data)
+        results.push({ id, status: 'completed' })
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error)
+        log.warn({ queue, reason: message }, 'a job failed')
+        results.push({ id, status: 'failed', output: { message } })
+      }
+    }
+    return results
+  })
 }
 
 /** The same statements inside a transaction of ours. */

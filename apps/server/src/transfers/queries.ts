@@ -21,6 +21,8 @@ export async function findReleaseArtifactByBlob(db: Db, input: { blobKey: string
   return await db
     .selectFrom('release_artifacts')
     .innerJoin('releases', 'releases.id', 'release_artifacts.release_id')
+    .innerJoin('apps', 'apps.id', 'releases.app_id')
+    .innerJoin('organizations', 'organizations.id', 'apps.organization_id')
     .select([
       'release_artifacts.id',
       'release_artifacts.release_id as releaseId',
@@ -30,6 +32,7 @@ export async function findReleaseArtifactByBlob(db: Db, input: { blobKey: string
       'releases.app_id as appId',
     ])
     .where('release_artifacts.blob_key', '=', input.blobKey)
+    .where('organizations.deletion_started_at', 'is', null)
     .executeTakeFirst()
 }
 
@@ -38,6 +41,8 @@ export async function findPatchArtifactByBlob(db: Db, input: { blobKey: string }
     .selectFrom('patch_artifacts')
     .innerJoin('patches', 'patches.id', 'patch_artifacts.patch_id')
     .innerJoin('releases', 'releases.id', 'patches.release_id')
+    .innerJoin('apps', 'apps.id', 'releases.app_id')
+    .innerJoin('organizations', 'organizations.id', 'apps.organization_id')
     .select([
       'patch_artifacts.id',
       'patch_artifacts.patch_id as patchId',
@@ -47,6 +52,7 @@ export async function findPatchArtifactByBlob(db: Db, input: { blobKey: string }
       'releases.app_id as appId',
     ])
     .where('patch_artifacts.blob_key', '=', input.blobKey)
+    .where('organizations.deletion_started_at', 'is', null)
     .executeTakeFirst()
 }
 

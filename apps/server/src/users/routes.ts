@@ -4,7 +4,8 @@ import type { Selectable } from 'kysely'
 import type { Database } from '../db/tables.ts'
 import type { Deps } from '../deps.ts'
 import { bindRoute } from '../http/bind.ts'
-import { getCurrentUser, signUp } from './actions.ts'
+import { describePlan } from '../plans/rules.ts'
+import { deleteCurrentUser, getCurrentUser, signUp, updateCurrentUser } from './actions.ts'
 
 export function registerUserRoutes(app: FastifyInstance, deps: Deps): void {
   bindRoute(app, deps, 'createUser', async ({ actor, body }) =>
@@ -13,6 +14,17 @@ export function registerUserRoutes(app: FastifyInstance, deps: Deps): void {
   bindRoute(app, deps, 'getCurrentUser', async ({ actor }) =>
     toPrivateUser(await getCurrentUser(deps, actor), deps.config.defaultPlan),
   )
+  bindRoute(app, deps, 'updateCurrentUser', async ({ actor, body }) => {
+    const input = { displayName: body.display_name, patchOverageLimit: body.patch_overage_limit }
+    return toPrivateUser(await updateCurrentUser(deps, actor, input), deps.config.defaultPlan)
+  })
+  bindRoute(app, deps, 'deleteCurrentUser', async ({ actor }) => {
+    await deleteCurrentUser(deps, actor)
+  })
+  bindRoute(app, deps, 'getPlan', async ({ actor }) => {
+    const { plan } = await getCurrentUser(deps, actor)
+    return describePlan(plan ?? deps.config.defaultPlan)
+  })
 }
 
 function toPrivateUser(user: Selectable<Database['users']>, defaultPlan: Plan): PrivateUser {

@@ -40,8 +40,29 @@ describe('the process', () => {
     expect(output).toContain('boss@example.com')
     expect(output).toContain(`export SHOREBIRD_HOSTED_URL=${server.baseUrl}`)
     expect(output).toContain(`base_url: ${server.baseUrl}`)
+    expect(output).toContain(`export AUTH_SERVICE_URL=${server.baseUrl}`)
     const response = await fetch(`${server.baseUrl}/api/v1/users/me`, { headers: { authorization: `Bearer ${key}` } })
     expect(await response.json()).toMatchObject({ email: 'boss@example.com', has_active_subscription: true })
+  })
+
+  it('prints a password that signs in', async () => {
+    const password = /Password +(\S+) +\(shown only now\)/.exec(server.output())?.[1] ?? ''
+    const page = await fetch(`${server.baseUrl}/sign-in`)
+    const cookie = page.headers
+      .getSetCookie()
+      .map((line) => line.split(';', 1)[0])
+      .join('; ')
+    const token = /name="form_token" value="([^"]+)"/.exec(await page.text())?.[1] ?? ''
+    const response = await fetch(`${server.baseUrl}/sign-in`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { cookie },
+      body: new URLSearchParams({ form_token: token, email: 'boss@example.com', password, return_to: '/account' }),
+    })
+    expect({ status: response.status, location: response.headers.get('location') }).toEqual({
+      status: 303,
+      location: '/account',
+    })
   })
 
   it('on Ctrl-C finishes the requests that run, exits with 0 and leaves no postmaster', async () => {

@@ -97,10 +97,15 @@ let accounts = 0
 async function insertTestAccount(deps: Deps, options: { email?: string; permission?: ApiKeyPermission } = {}) {
   accounts += 1
   const email = options.email ?? `person-${accounts}@example.com`
-  const account = await createAccount(deps.db, { email, displayName: null, jwtIssuer: deps.config.publicUrl })
+  const account = await createAccount(deps.db, {
+    email,
+    displayName: null,
+    jwtIssuer: deps.config.publicUrl,
+    isEmailVerified: true,
+  })
   if (account === undefined) throw new Error(`${email} has an account already`)
   const { key } = await createApiKey(deps.db, {
-    userId: account.user.id,
+    holder: { userId: account.user.id },
     name: 'test',
     permission: options.permission ?? 'full',
     expiresAt: null,

@@ -15,10 +15,17 @@ afterAll(() => service.stop())
 /** A credential that is good but belongs to no account, as tokens of an identity provider can be. */
 function createActorWithoutAccount(email: string): Actor {
   return {
-    userId: undefined,
+    kind: 'newcomer',
     email,
     issuer: 'https://issuer.example',
-    credential: { kind: 'api_key', id: 0, name: '' },
+    subject: email,
+    credential: {
+      kind: 'id_token',
+      id: email,
+      issuer: 'https://issuer.example',
+      createdAt: new Date(),
+      isMfa: undefined,
+    },
     allows: new Set(),
   }
 }

@@ -79,7 +79,7 @@ export const collaboratorRoutes = {
     access: { by: 'bearer', permission: 'collaborators.manage', on: 'app' },
     body: AddCollaboratorRequest,
     success: done,
-    errors: ['user_not_found'],
+    errors: ['user_not_found', 'plan_required', 'domain_not_allowed'],
   }),
   updateCollaborator: defineRoute({
     method: 'PATCH',

@@ -5,6 +5,7 @@ import { organizationRoutes } from './organizations.ts'
 import { patchRoutes } from './patches.ts'
 import { releaseRoutes } from './releases.ts'
 import { diagnosticsRoutes, serviceRoutes } from './service.ts'
+import { serviceAccountRoutes } from './service-accounts.ts'
 import { transferRoutes } from './transfers.ts'
 import { userRoutes } from './users.ts'
 
@@ -12,6 +13,7 @@ import { userRoutes } from './users.ts'
 export const routes = {
   ...userRoutes,
   ...organizationRoutes,
+  ...serviceAccountRoutes,
   ...appRoutes,
   ...collaboratorRoutes,
   ...channelRoutes,

@@ -1,8 +1,26 @@
 import { defineRoute } from '../route.ts'
-import { GetOrganizationAppsResponse } from '../schemas/apps.ts'
-import { GetOrganizationsResponse, GetOrganizationUsersResponse } from '../schemas/people.ts'
+import { GetOrganizationAppsResponse, TransferAppRequest } from '../schemas/apps.ts'
+import {
+  AddOrganizationUserRequest,
+  AddOrganizationUserResponse,
+  CreateInvitationRequest,
+  GetInvitationsResponse,
+  Invitation,
+} from '../schemas/invitations.ts'
+import {
+  CreateOrganizationRequest,
+  GetOrganizationsResponse,
+  GetOrganizationUsersResponse,
+  Organization,
+  TransferOwnershipRequest,
+  UpdateOrganizationRequest,
+  UpdateOrganizationUserRequest,
+} from '../schemas/people.ts'
+import { OrganizationUsage, PlanDescription } from '../schemas/plans.ts'
 
 const tag = 'Organizations'
+const done = { status: 204 } as const
+const manageMembers = { by: 'bearer', permission: 'members.manage', on: 'organization' } as const
 
 export const organizationRoutes = {
   listOrganizations: defineRoute({
@@ -14,6 +32,54 @@ export const organizationRoutes = {
     access: { by: 'bearer', permission: 'organization.read', on: 'caller' },
     success: { status: 200, body: GetOrganizationsResponse },
   }),
+  createOrganization: defineRoute({
+    method: 'POST',
+    path: '/api/v1/organizations',
+    tag,
+    summary: 'Create a team organization, owned by the caller',
+    access: { by: 'bearer', permission: 'account.manage', on: 'caller' },
+    body: CreateOrganizationRequest,
+    success: { status: 200, body: Organization },
+    errors: ['not_found', 'plan_required'],
+  }),
+  getOrganization: defineRoute({
+    method: 'GET',
+    path: '/api/v1/organizations/{organizationId}',
+    tag,
+    summary: 'One organization',
+    access: { by: 'bearer', permission: 'organization.read', on: 'organization' },
+    success: { status: 200, body: Organization },
+  }),
+  updateOrganization: defineRoute({
+    method: 'PATCH',
+    path: '/api/v1/organizations/{organizationId}',
+    tag,
+    summary: 'Rename an organization',
+    access: { by: 'bearer', permission: 'organization.update', on: 'organization' },
+    body: UpdateOrganizationRequest,
+    success: done,
+  }),
+  deleteOrganization: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/organizations/{organizationId}',
+    tag,
+    summary: 'Delete an organization with everything below it',
+    description:
+      'From this answer on nobody sees it. Its apps go one after another in the background; a deletion that a crash stops partway goes on by itself.',
+    access: { by: 'bearer', permission: 'organization.delete', on: 'organization' },
+    success: done,
+    errors: ['organization_is_personal'],
+  }),
+  transferOwnership: defineRoute({
+    method: 'POST',
+    path: '/api/v1/organizations/{organizationId}/transfer-ownership',
+    tag,
+    summary: 'Make another member the owner',
+    access: { by: 'bearer', permission: 'organization.transfer_ownership', on: 'organization' },
+    body: TransferOwnershipRequest,
+    success: done,
+    errors: ['user_not_found', 'organization_is_personal'],
+  }),
   listOrganizationApps: defineRoute({
     method: 'GET',
     path: '/api/v1/organizations/{organizationId}/apps',
@@ -22,6 +88,16 @@ export const organizationRoutes = {
     access: { by: 'bearer', permission: 'app.read', on: 'organization' },
     success: { status: 200, body: GetOrganizationAppsResponse },
   }),
+  transferApp: defineRoute({
+    method: 'POST',
+    path: '/api/v1/organizations/{organizationId}/apps',
+    tag,
+    summary: 'Move an app into this organization',
+    description: 'The right is needed in both organizations. Collaborators of the app stay.',
+    access: { by: 'bearer', permission: 'app.transfer', on: 'organization' },
+    body: TransferAppRequest,
+    success: done,
+  }),
   listOrganizationUsers: defineRoute({
     method: 'GET',
     path: '/api/v1/organizations/{organizationId}/users',
@@ -29,5 +105,79 @@ export const organizationRoutes = {
     summary: 'Members of an organization',
     access: { by: 'bearer', permission: 'members.read', on: 'organization' },
     success: { status: 200, body: GetOrganizationUsersResponse },
+  }),
+  addOrganizationUser: defineRoute({
+    method: 'POST',
+    path: '/api/v1/organizations/{organizationId}/users',
+    tag,
+    summary: 'Add a member by e-mail, or invite when there is no such account',
+    access: manageMembers,
+    body: AddOrganizationUserRequest,
+    success: { status: 200, body: AddOrganizationUserResponse },
+    errors: ['plan_required', 'domain_not_allowed', 'organization_is_personal', 'already_member'],
+  }),
+  updateOrganizationUser: defineRoute({
+    method: 'PATCH',
+    path: '/api/v1/organizations/{organizationId}/users/{userId}',
+    tag,
+    summary: 'Change the role of a member',
+    description: "The owner's role changes only when the ownership is transferred: 403.",
+    access: manageMembers,
+    body: UpdateOrganizationUserRequest,
+    success: done,
+    errors: ['plan_required'],
+  }),
+  removeOrganizationUser: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/organizations/{organizationId}/users/{userId}',
+    tag,
+    summary: 'Remove a member',
+    description: 'The owner cannot be removed: 403.',
+    access: manageMembers,
+    success: done,
+  }),
+  listInvitations: defineRoute({
+    method: 'GET',
+    path: '/api/v1/organizations/{organizationId}/invitations',
+    tag,
+    summary: 'Invitations that wait for an answer',
+    access: manageMembers,
+    success: { status: 200, body: GetInvitationsResponse },
+  }),
+  createInvitation: defineRoute({
+    method: 'POST',
+    path: '/api/v1/organizations/{organizationId}/invitations',
+    tag,
+    summary: 'Invite to the organization, or to one of its apps',
+    description:
+      'Inviting the same e-mail to the same again renews the invitation: a new link and date; the link of before no longer works.',
+    access: manageMembers,
+    body: CreateInvitationRequest,
+    success: { status: 200, body: Invitation },
+    errors: ['plan_required', 'domain_not_allowed', 'organization_is_personal', 'already_member'],
+  }),
+  revokeInvitation: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/organizations/{organizationId}/invitations/{invitationId}',
+    tag,
+    summary: 'Revoke an invitation',
+    access: manageMembers,
+    success: done,
+  }),
+  getOrganizationPlan: defineRoute({
+    method: 'GET',
+    path: '/api/v1/organizations/{organizationId}/plan',
+    tag,
+    summary: "The organization's plan: its owner's",
+    access: { by: 'bearer', permission: 'organization.read', on: 'organization' },
+    success: { status: 200, body: PlanDescription },
+  }),
+  getOrganizationUsage: defineRoute({
+    method: 'GET',
+    path: '/api/v1/organizations/{organizationId}/usage',
+    tag,
+    summary: 'Patch installs of the current month, by app',
+    access: { by: 'bearer', permission: 'organization.read', on: 'organization' },
+    success: { status: 200, body: OrganizationUsage },
   }),
 }

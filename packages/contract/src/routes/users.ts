@@ -1,7 +1,12 @@
 import { defineRoute } from '../route.ts'
-import { CreateUserRequest, PrivateUser } from '../schemas/people.ts'
+import { CreateApiKeyRequest, CreatedApiKey, GetApiKeysResponse } from '../schemas/api-keys.ts'
+import { GetInvitationsResponse } from '../schemas/invitations.ts'
+import { CreateUserRequest, PrivateUser, UpdateCurrentUserRequest } from '../schemas/people.ts'
+import { PlanDescription } from '../schemas/plans.ts'
 
 const tag = 'Users'
+const done = { status: 204 } as const
+const ownAccount = { by: 'bearer', permission: 'account.manage', on: 'caller' } as const
 
 export const userRoutes = {
   createUser: defineRoute({
@@ -9,8 +14,9 @@ export const userRoutes = {
     path: '/api/v1/users',
     tag,
     summary: 'Create the account of the caller',
-    description: 'Answers the account that exists when there is one, so that it may be retried.',
-    access: { by: 'bearer', permission: 'account.manage', on: 'caller' },
+    description:
+      'Answers the account that exists when there is one, so that it may be retried. 403 when the server takes only people who were invited.',
+    access: ownAccount,
     body: CreateUserRequest,
     success: { status: 200, body: PrivateUser },
   }),
@@ -20,8 +26,98 @@ export const userRoutes = {
     tag,
     summary: 'The account of the caller',
     description: '404 when the token is good but no account belongs to it.',
-    access: { by: 'bearer', permission: 'account.manage', on: 'caller' },
+    access: ownAccount,
     success: { status: 200, body: PrivateUser },
+    errors: ['not_found'],
+  }),
+  updateCurrentUser: defineRoute({
+    method: 'PATCH',
+    path: '/api/v1/users/me',
+    tag,
+    summary: 'Change the account of the caller',
+    access: ownAccount,
+    body: UpdateCurrentUserRequest,
+    success: { status: 200, body: PrivateUser },
+    errors: ['not_found'],
+  }),
+  deleteCurrentUser: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/users/me',
+    tag,
+    summary: 'Delete the account of the caller',
+    description: 'With it go its personal organization with all apps, its memberships, keys and sessions.',
+    access: ownAccount,
+    success: done,
+    errors: ['not_found', 'owns_team_organization'],
+  }),
+  listApiKeys: defineRoute({
+    method: 'GET',
+    path: '/api/v1/users/me/api-keys',
+    tag,
+    summary: 'API keys of the caller',
+    description: 'Newest first, also those that have expired, without those that were revoked.',
+    access: ownAccount,
+    success: { status: 200, body: GetApiKeysResponse },
+    errors: ['not_found'],
+  }),
+  createApiKey: defineRoute({
+    method: 'POST',
+    path: '/api/v1/users/me/api-keys',
+    tag,
+    summary: 'Create an API key',
+    description: 'The only answer that carries the key.',
+    access: ownAccount,
+    body: CreateApiKeyRequest,
+    success: { status: 200, body: CreatedApiKey },
+    errors: ['not_found'],
+  }),
+  revokeApiKey: defineRoute({
+    method: 'DELETE',
+    path: '/api/v1/users/me/api-keys/{keyId}',
+    tag,
+    summary: 'Revoke an API key',
+    description: 'The next request with it fails. Revoking it again changes nothing.',
+    access: ownAccount,
+    success: done,
+    errors: ['not_found'],
+  }),
+  getPlan: defineRoute({
+    method: 'GET',
+    path: '/api/v1/plan',
+    tag,
+    summary: 'The plan of the caller',
+    access: ownAccount,
+    success: { status: 200, body: PlanDescription },
+    errors: ['not_found'],
+  }),
+  listReceivedInvitations: defineRoute({
+    method: 'GET',
+    path: '/api/v1/users/me/invitations',
+    tag,
+    summary: 'Invitations that the caller may accept',
+    description: 'Those to its e-mail, once it is known that the e-mail is its own.',
+    access: ownAccount,
+    success: { status: 200, body: GetInvitationsResponse },
+    errors: ['not_found'],
+  }),
+  acceptInvitation: defineRoute({
+    method: 'POST',
+    path: '/api/v1/invitations/{invitationId}/accept',
+    tag,
+    summary: 'Accept an invitation',
+    description: 'Accepting it again changes nothing.',
+    access: ownAccount,
+    success: done,
+    errors: ['not_found', 'domain_not_allowed'],
+  }),
+  declineInvitation: defineRoute({
+    method: 'POST',
+    path: '/api/v1/invitations/{invitationId}/decline',
+    tag,
+    summary: 'Decline an invitation',
+    description: 'Declining it again changes nothing.',
+    access: ownAccount,
+    success: done,
     errors: ['not_found'],
   }),
 }

@@ -68,6 +68,10 @@ export const UpdateAppRequest = z
   .object({ display_name: text({ max: displayNameMaxLength }) })
   .meta({ id: 'UpdateAppRequest' })
 
+export const TransferAppRequest = z
+  .object({ app_id: z.string().min(1).max(128).meta({ description: 'The app that moves.' }) })
+  .meta({ id: 'TransferAppRequest' })
+
 export const AppCollaborator = z
   .object({ user_id: Int64, email: Email, display_name: z.string().optional(), role: AppCollaboratorRole })
   .meta({ id: 'AppCollaborator' })

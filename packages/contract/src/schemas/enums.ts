@@ -15,6 +15,18 @@ export const Role = z.enum(['owner', 'admin', 'appManager', 'developer', 'viewer
 })
 export type Role = z.infer<typeof Role>
 
+export const InvitedRole = Role.exclude(['owner', 'none']).meta({
+  id: 'InvitedRole',
+  description: 'Roles that can be given. There is one owner; ownership is transferred.',
+})
+export type InvitedRole = z.infer<typeof InvitedRole>
+
+export const ServiceAccountRole = z.enum(['admin', 'appManager', 'developer', 'viewer', 'auditor']).meta({
+  id: 'ServiceAccountRole',
+  description: '`auditor`: reads the audit log and nothing else. The others as for members.',
+})
+export type ServiceAccountRole = z.infer<typeof ServiceAccountRole>
+
 export const AppCollaboratorRole = z.enum(['admin', 'developer']).meta({
   id: 'AppCollaboratorRole',
   description: '`admin`: everything on the app. `developer`: releases and patches only.',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { OrganizationType, Role } from './enums.ts'
+import { InvitedRole, OrganizationType, Role } from './enums.ts'
 import { Email, Int64, Timestamp, text } from './primitives.ts'
 
 export const PublicUser = z
@@ -27,6 +27,13 @@ export const CreateUserRequest = z
   .object({ name: text({ max: 128 }).nullish().meta({ description: 'Display name.' }) })
   .meta({ id: 'CreateUserRequest', description: 'The e-mail comes from the token.' })
 
+export const UpdateCurrentUserRequest = z
+  .object({
+    display_name: text({ max: 128 }).nullish().meta({ description: 'null removes it.' }),
+    patch_overage_limit: Int64.nullish().meta({ description: 'null removes it.' }),
+  })
+  .meta({ id: 'UpdateCurrentUserRequest', description: 'Fields that are absent stay as they are.' })
+
 export const Organization = z
   .object({
     id: Int64,
@@ -53,3 +60,17 @@ export const GetOrganizationsResponse = z
 export const GetOrganizationUsersResponse = z
   .object({ users: z.array(OrganizationUser) })
   .meta({ id: 'GetOrganizationUsersResponse' })
+
+const organizationName = text({ max: 128 })
+
+export const CreateOrganizationRequest = z.object({ name: organizationName }).meta({ id: 'CreateOrganizationRequest' })
+
+export const UpdateOrganizationRequest = z.object({ name: organizationName }).meta({ id: 'UpdateOrganizationRequest' })
+
+export const TransferOwnershipRequest = z
+  .object({ user_id: Int64.meta({ description: 'A member. The previous owner becomes an admin.' }) })
+  .meta({ id: 'TransferOwnershipRequest' })
+
+export const UpdateOrganizationUserRequest = z
+  .object({ role: InvitedRole })
+  .meta({ id: 'UpdateOrganizationUserRequest' })

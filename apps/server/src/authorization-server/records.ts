@@ -1,0 +1,78 @@
+import type { Adapter, AdapterPayload, errors } from 'oidc-provider'
+import type { Db } from '../db/connection.ts'
+import { hashToken } from '../random-tokens.ts'
+
+/** Of these the id is the secret that the client holds, so that it is kept as a hash only. */
+const secretModels = new Set(['AuthorizationCode', 'RefreshToken'])
+
+/** Where the authorization server library keeps its sessions, grants, codes and tokens: one table, a row each. */
+export function createRecords(options: {
+  db: Db
+  clock: () => Date
+  InvalidGrant: typeof errors.InvalidGrant
+}): (model: string) => Adapter {
+  const { db, clock, InvalidGrant } = options
+  return (model) => {
+    const isSecret = secretModels.has(model)
+    const toKey = (id: string) => (isSecret ? hashToken(id).toString('base64url') : id)
+    const rows = () => db.selectFrom('authorization_records').selectAll().where('model', '=', model)
+    const read = (row: Row | undefined, id?: string): AdapterPayload | undefined => {
+      if (row === undefined) return undefined
+      return {
+        ...row.payload,
+        ...(isSecret && id !== undefined ? { jti: id } : {}),
+        ...(row.consumed_at === null ? {} : { consumed: Math.floor(row.consumed_at.getTime() / 1000) }),
+      }
+    }
+    return {
+      async upsert(id, payload, expiresIn) {
+        const { jti, ...rest } = payload
+        const values = {
+          payload: JSON.stringify(isSecret ? rest : payload),
+          grant_id: payload.grantId ?? null,
+          uid: payload.uid ?? null,
+          user_code: payload.userCode ?? null,
+          expires_at: expiresIn ? new Date(clock().getTime() + expiresIn * 1000) : null,
+        }
+        await db
+          .insertInto('authorization_records')
+          .values({ model, id: toKey(id), ...values })
+          .onConflict((conflict) => conflict.columns(['model', 'id']).doUpdateSet(values))
+          .execute()
+      },
+      async find(id) {
+        return read(await rows().where('id', '=', toKey(id)).executeTakeFirst(), id)
+      },
+      async findByUid(uid) {
+        return read(await rows().where('uid', '=', uid).executeTakeFirst())
+      },
+      async findByUserCode(userCode) {
+        return read(await rows().where('user_code', '=', userCode).executeTakeFirst())
+      },
+      /** Of two requests with one code the second fails here: the library's own look at `consumed` comes too early. */
+      async consume(id) {
+        const { numUpdatedRows } = await db
+          .updateTable('authorization_records')
+          .set({ consumed_at: clock() })
+          .where('model', '=', model)
+          .where('id', '=', toKey(id))
+          .where('consumed_at', 'is', null)
+          .executeTakeFirst()
+        if (numUpdatedRows === 0n) throw new InvalidGrant(`${model} already consumed`)
+      },
+      async destroy(id) {
+        await db.deleteFrom('authorization_records').where('model', '=', model).where('id', '=', toKey(id)).execute()
+      },
+      async revokeByGrantId(grantId) {
+        await db.deleteFrom('authorization_records').where('grant_id', '=', grantId).execute()
+      },
+    }
+  }
+}
+
+type Row = { payload: Record<string, unknown>; consumed_at: Date | null }
+
+/** Removes what nobody can use any more. */
+export async function deleteExpiredRecords(db: Db, input: { before: Date }): Promise<void> {
+  await db.deleteFrom('authorization_records').where('expires_at', '<', input.before).execute()
+}

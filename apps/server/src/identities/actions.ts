@@ -1,0 +1,96 @@
+import type { Db } from '../db/connection.ts'
+import type { Deps } from '../deps.ts'
+import { AppError } from '../errors.ts'
+import { hasPendingInvitation } from '../invitations/queries.ts'
+import { createAccount } from '../users/actions.ts'
+import { claimUnverifiedUser } from '../users/queries.ts'
+import {
+  deletePersonalCollaborators,
+  deletePersonalServiceAccounts,
+  findUserByIdentity,
+  insertIdentity,
+  lockIdentity,
+  lockUserByEmail,
+} from './queries.ts'
+import { canSignUp } from './rules.ts'
+
+/** Somebody as an identity provider describes them. */
+export type Identity = {
+  issuer: string
+  subject: string
+  /** undefined unless the provider says that the e-mail is theirs. */
+  verifiedEmail: string | undefined
+}
+
+/** What an identity signs in to. */
+export type LinkedAccount = { id: number; email: string }
+
+/**
+ * The account that an identity signs in to: the one it is linked to, or else the one with its verified e-mail, which is
+ * linked from then on. undefined when there is none yet.
+ */
+export async function findOrLinkAccount(deps: Deps, identity: Identity): Promise<LinkedAccount | undefined> {
+  const linked = await findUserByIdentity(deps.db, identity)
+  if (linked !== undefined || identity.verifiedEmail === undefined) return linked
+  return await deps.db.transaction().execute(async (trx) => await linkByEmail(deps, trx, identity))
+}
+
+/** Creates the account of an identity, or answers the one that it has. Refuses whom the operator does not let in. */
+export async function signUpWithIdentity(
+  deps: Deps,
+  identity: Identity,
+  input: { displayName: string | null },
+): Promise<LinkedAccount> {
+  return await deps.db.transaction().execute(async (trx) => {
+    const existing = await linkByEmail(deps, trx, identity)
+    if (existing !== undefined) return existing
+    const email = identity.verifiedEmail
+    if (email === undefined) {
+      throw refuse(deps, identity, 'The identity provider does not say that the e-mail is yours.')
+    }
+    const isInvited = await hasPendingInvitation(trx, { email, now: deps.clock() })
+    if (!canSignUp(deps.config.signUp, { email, isInvited })) {
+      throw refuse(deps, identity, 'Only people who were invited can have an account here.')
+    }
+    const { issuer, subject } = identity
+    const { displayName } = input
+    const created = await createAccount(trx, { email, displayName, jwtIssuer: issuer, isEmailVerified: true })
+    if (created !== undefined) {
+      await insertIdentity(trx, { userId: created.user.id, issuer, subject, email })
+      return { id: created.user.id, email: created.user.email }
+    }
+    // Somebody else with the same e-mail was faster, and has committed: creating waited for that.
+    const account = await linkByEmail(deps, trx, identity)
+    if (account === undefined) throw new AppError('unavailable')
+    return account
+  })
+}
+
+function refuse(deps: Deps, identity: Identity, reason: string): AppError {
+  deps.log.warn({ issuer: identity.issuer, subject: identity.subject, reason }, 'a sign-up was refused')
+  return new AppError('forbidden', reason)
+}
+
+/** Locks the identity, then the account: in this order everywhere. */
+async function linkByEmail(deps: Deps, trx: Db, identity: Identity): Promise<LinkedAccount | undefined> {
+  await lockIdentity(trx, identity)
+  const linked = await findUserByIdentity(trx, identity)
+  const { issuer, subject, verifiedEmail } = identity
+  if (linked !== undefined || verifiedEmail === undefined) return linked
+  const user = await lockUserByEmail(trx, { email: verifiedEmail })
+  if (user === undefined) return undefined
+  if (user.email_verified_at === null) await takeOverAccount(trx, { userId: user.id, now: deps.clock() })
+  await insertIdentity(trx, { userId: user.id, issuer, subject, email: verifiedEmail })
+  return { id: user.id, email: user.email }
+}
+
+/**
+ * Whoever held the account without having shown that its e-mail is theirs loses it to the one who has: otherwise
+ * somebody could prepare an account for an address and wait for its owner to join. That includes the ways in that they
+ * may have left open besides the account's own: machines and collaborators of its personal organization.
+ */
+async function takeOverAccount(trx: Db, input: { userId: number; now: Date }): Promise<void> {
+  await claimUnverifiedUser(trx, { id: input.userId, at: input.now })
+  await deletePersonalServiceAccounts(trx, input)
+  await deletePersonalCollaborators(trx, input)
+}

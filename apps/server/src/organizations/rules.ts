@@ -1,0 +1,12 @@
+import { readDomain } from '../identities/rules.ts'
+
+/** Without a list every domain will do. */
+export function isDomainAllowed(allowedDomains: string[], email: string): boolean {
+  return allowedDomains.length === 0 || allowedDomains.includes(readDomain(email))
+}
+
+/** The calendar month, UTC, that an instant lies in: its first instant, and that of the next. */
+export function monthOf(now: Date): { start: Date; end: Date } {
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
+  return { start: new Date(Date.UTC(year, month)), end: new Date(Date.UTC(year, month + 1)) }
+}

@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto'
+import type { Db } from '../db/connection.ts'
+import { generateToken, hashToken } from '../random-tokens.ts'
+import { insertSession } from './queries.ts'
+
+/** How somebody showed who they are. */
+export type SignIn = {
+  userId: number
+  /** Who vouched: an identity provider's issuer, or the service's own (`GODWIT_PUBLIC_URL`) for a password. */
+  issuer: string
+  /** Whether a second factor was used; null when the identity provider did not say. */
+  isMfa: boolean | null
+}
+
+export type SessionOrigin = { userAgent: string | null; address: string | null }
+
+/** A browser stays signed in for this long. */
+const browserLifetimeMs = 12 * 3600_000
+
+/** Starts a session of a browser and returns what its cookie holds. A new secret each time: nobody can plant one before. */
+export async function startBrowserSession(
+  db: Db,
+  input: SignIn & SessionOrigin & { now: Date },
+): Promise<{ id: string; cookie: string; expiresAt: Date }> {
+  const cookie = generateToken()
+  const expiresAt = new Date(input.now.getTime() + browserLifetimeMs)
+  const id = randomUUID()
+  await insertSession(db, {
+    ...input,
+    id,
+    client: 'browser',
+    cookieHash: hashToken(cookie),
+    createdAt: input.now,
+    expiresAt,
+  })
+  return { id, cookie, expiresAt }
+}
+
+/** Starts a session of a client that holds refresh tokens. It ends `lifetimeMs` after its last refresh. */
+export async function startClientSession(
+  db: Db,
+  input: SignIn & SessionOrigin & { id?: string; client: string; now: Date; lifetimeMs: number },
+): Promise<{ id: string; expiresAt: Date }> {
+  const id = input.id ?? randomUUID()
+  const expiresAt = new Date(input.now.getTime() + input.lifetimeMs)
+  await insertSession(db, { ...input, id, cookieHash: null, createdAt: input.now, expiresAt })
+  return { id, expiresAt }
+}
