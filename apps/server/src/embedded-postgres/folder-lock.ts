@@ -2,8 +2,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const RETRY_EVERY_MS = 50
-const GIVE_UP_AFTER_MS = 1_000
+/** Covers the hand-over from a process that is just stopping, and an operator's command that is at work. */
+const GIVE_UP_AFTER_MS = 3_000
 const SQLITE_BUSY = 5
+
+export class FolderInUseError extends Error {}
 
 // A lock whose database object is collected as garbage would be released.
 const held = new Set<DatabaseSync>()
@@ -18,14 +21,13 @@ const held = new Set<DatabaseSync>()
  *
  * POSIX drops an fcntl lock when the process closes any handle of the file: nothing else here may open it.
  */
-export async function lockFolder(lockFile: string, dataDir: string): Promise<() => void> {
-  const deadline = Date.now() + GIVE_UP_AFTER_MS
+export async function lockFolder(lockFile: string, dataDir: string, waitMs = GIVE_UP_AFTER_MS): Promise<() => void> {
+  const deadline = Date.now() + waitMs
   for (;;) {
     const release = tryLock(lockFile)
     if (release) return release
-    // A short wait covers the hand-over from a process that is just stopping.
     if (Date.now() > deadline) {
-      throw new Error(
+      throw new FolderInUseError(
         `Another Godwit process is using the embedded database in ${dataDir}. Stop it first, give this one a data ` +
           'folder of its own, or set DATABASE_URL so that both share a PostgreSQL server.',
       )

@@ -17,6 +17,8 @@ export type EmbeddedPostgresOptions = {
   /** False is for the speed of tests: a crash of PostgreSQL loses the last commits, a loss of power everything. */
   durable?: boolean
   startTimeoutMs?: number
+  /** How long to wait for another process to let go of the folder. */
+  lockWaitMs?: number
   maxConnections?: number
 }
 
@@ -34,7 +36,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   await mkdir(options.dataDir, { recursive: true, mode: 0o700 })
   // PostgreSQL reports its folder without symbolic links.
   const layout = listPaths(await realpath(options.dataDir))
-  const releaseLock = await lockFolder(layout.lockFile, layout.dataDir)
+  const releaseLock = await lockFolder(layout.lockFile, layout.dataDir, options.lockWaitMs)
   try {
     const binaries = await findBinaries()
     const account = await chooseAccount(layout.clusterDir)
