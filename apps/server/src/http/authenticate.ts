@@ -1,4 +1,5 @@
 import { findActorByApiKey, isApiKey } from '../api-keys/authenticate-api-key.ts'
+import { apiKeyPrefix } from '../api-keys/rules.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import { findActorByIdToken, readUnverifiedClaims } from '../identity-providers/authenticate-id-token.ts'
@@ -31,7 +32,7 @@ function isOurJwt(token: string, deps: Deps): boolean {
  * what others behind the same address do.
  */
 export async function authenticate(deps: Deps, authorization: string | undefined, address: string): Promise<Actor> {
-  const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+  const token = readToken(authorization)
   const kind = token === undefined ? undefined : tokenKinds.find(({ recognizes }) => recognizes(token, deps))
   const actor = token === undefined ? undefined : await kind?.findActor(deps, token)
   if (actor === undefined) {
@@ -42,4 +43,15 @@ export async function authenticate(deps: Deps, authorization: string | undefined
   }
   refuseOverLimit(deps.rateLimiter.take(`${actor.credential.kind}:${actor.credential.id}`))
   return actor
+}
+
+/**
+ * The public client takes from its environment only what begins like an API key, also in a CI job that has exchanged its
+ * token: an access token is recognised behind that beginning too.
+ */
+function readToken(authorization: string | undefined): string | undefined {
+  const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+  if (token === undefined || !isApiKey(token)) return token
+  const behind = token.slice(apiKeyPrefix.length)
+  return isJwt(behind) ? behind : token
 }

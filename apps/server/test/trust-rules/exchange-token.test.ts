@@ -273,6 +273,13 @@ describe('a CI token', () => {
 })
 
 describe('a token that was handed out', () => {
+  it('works in the form that the public client takes from its environment', async () => {
+    await trust()
+    const { access_token: token } = await exchange(service.deps, await ci.buildToken())
+    expect(await service.client(`sb_api_${token}`).listApps()).toEqual(await service.client(token).listApps())
+    await expect(service.client(`sb_api_sb_api_${token}`).listApps()).rejects.toMatchObject({ status: 401 })
+  })
+
   it('stops at once with its rule', async () => {
     const { organizationId, serviceAccountId, ruleId } = await trust()
     const api = service.client((await exchange(service.deps, await ci.buildToken())).access_token)
