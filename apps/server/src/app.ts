@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { registerApiKeyRoutes } from './api-keys/routes.ts'
 import { registerAppRoutes } from './apps/routes.ts'
+import { registerAuditRoutes } from './audit/routes.ts'
 import { registerInteractionPages } from './authorization-server/interactions.ts'
 import { createAuthorizationServer } from './authorization-server/provider.ts'
 import { registerAuthorizationServerRoutes } from './authorization-server/routes.ts'
@@ -74,6 +75,7 @@ export async function buildApp(deps: Deps): Promise<App> {
     registerApiKeyRoutes(control, deps)
     registerOrganizationRoutes(control, deps)
     registerInvitationRoutes(control, deps)
+    registerAuditRoutes(control, deps)
     registerServiceAccountRoutes(control, deps)
     registerTrustRuleRoutes(control, deps)
     registerAppRoutes(control, deps)

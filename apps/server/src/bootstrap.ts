@@ -3,6 +3,7 @@ import { createApiKey } from './api-keys/actions.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Db } from './db/connection.ts'
 import { AppError } from './errors.ts'
+import { hashPassword } from './passwords/hash-password.ts'
 import { checkNewPassword } from './passwords/rules.ts'
 import { generateToken } from './random-tokens.ts'
 import { createAccount } from './users/actions.ts'
@@ -31,11 +32,12 @@ export async function createFirstAccount(db: Db, config: Config): Promise<FirstA
     if (await hasUsers(trx)) return undefined
     if (password !== undefined) requireGoodPassword(password, config.admin.email)
     const generatedPassword = password === undefined && apiKey === undefined ? generateToken().slice(0, 20) : undefined
+    const chosen = password ?? generatedPassword
     const account = await createAccount(trx, {
       email: config.admin.email,
       displayName: null,
       jwtIssuer: config.publicUrl,
-      password: password ?? generatedPassword,
+      passwordHash: chosen === undefined ? undefined : await hashPassword(chosen),
       isEmailVerified: true,
     })
     if (account === undefined) return undefined

@@ -81,6 +81,7 @@ const Environment = z
     GODWIT_CI_ISSUERS: List.pipe(z.array(IssuerUrl)).default([gitHubActionsIssuer]),
     GODWIT_SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
     GODWIT_MAIL_FROM: z.string().max(320).optional(),
+    GODWIT_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(90).max(36_500).default(400),
     GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   })
   .superRefine((settings, context) => {
@@ -130,6 +131,8 @@ export type Config = {
   identityProviders: IdentityProviderConfig[]
   /** Issuers whose tokens trust rules may name. */
   ciIssuers: string[]
+  /** Months of the audit log are dropped once all of them is older. */
+  auditRetentionDays: number
   /** undefined: no mail is sent. */
   mail: { smtpUrl: string; from: string } | undefined
   logLevel: string
@@ -166,6 +169,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     signUp: settings.GODWIT_SIGN_UP,
     identityProviders: listIdentityProviders(settings),
     ciIssuers: settings.GODWIT_CI_ISSUERS,
+    auditRetentionDays: settings.GODWIT_AUDIT_RETENTION_DAYS,
     mail:
       settings.GODWIT_SMTP_URL === undefined
         ? undefined

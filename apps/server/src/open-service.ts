@@ -1,5 +1,7 @@
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
+import { dropOldEvents } from './audit/maintain-partitions.ts'
+import { startSealing } from './audit/sealer.ts'
 import { createFirstAccount, type FirstAccount } from './bootstrap.ts'
 import type { Config } from './config.ts'
 import { createDeps } from './create-deps.ts'
@@ -36,14 +38,19 @@ export async function openService(options: {
       removeOrganization: (input) => removeOrganization(deps, input),
       resumeRemovals: () => resumeRemovals(deps),
       sendMail: (input) => sendMail(deps, input),
-      maintainSessions: () => maintainSessions(deps),
+      maintain: async () => {
+        await maintainSessions(deps)
+        await dropOldEvents(deps)
+      },
     })
     const app = await buildApp(deps)
     await app.http.listen({ port: config.port, host: config.host })
     isServing = true
+    const sealing = startSealing(deps)
     const close = async () => {
       isServing = false
       await closeGracefully(app.http)
+      await sealing.stop()
       await closeDeps()
     }
     return { firstAccount, close, cut: () => app.http.server.closeAllConnections() }

@@ -7,6 +7,7 @@ const tags = [
   { name: 'Users', description: 'The own account.' },
   { name: 'Organizations', description: 'Who owns apps.' },
   { name: 'Service accounts', description: 'Accounts of an organization for machines, their keys and trust rules.' },
+  { name: 'Audit log', description: 'What was changed, when, by whom. Plan `enterprise`.' },
   { name: 'Apps', description: 'What releases belong to.' },
   { name: 'Collaborators', description: 'People outside the organization who work on one app.' },
   { name: 'Channels', description: 'What devices ask: `stable` and others.' },

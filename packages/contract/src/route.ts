@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { Permission } from './permissions.ts'
+import type { AuditEventName } from './schemas/audit.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -25,6 +26,8 @@ export type Route = {
   success: Success
   /** Beyond the codes that every route of its kind can answer; see `listErrorCodes`. */
   errors?: readonly ErrorCode[]
+  /** The audit events that it can record, or why a route that changes something records none. */
+  audit?: readonly AuditEventName[] | { none: string }
 }
 
 export type Access =

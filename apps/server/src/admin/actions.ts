@@ -2,8 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { type ApiKeyExpiry, type ApiKeyPermission, CreateApiKeyRequest, type Plan, text } from '@godwit/contract'
 import { z } from 'zod'
 import { createPersonalApiKey } from '../api-keys/actions.ts'
+import { listChainEnds } from '../audit/queries.ts'
+import { type ChainProblem, verifyChains } from '../audit/verify-chains.ts'
 import { AppError } from '../errors.ts'
-import { setPassword } from '../passwords/actions.ts'
+import { replacePassword } from '../passwords/actions.ts'
+import { hashPassword } from '../passwords/hash-password.ts'
 import { checkNewPassword } from '../passwords/rules.ts'
 import { deleteSecondFactor } from '../second-factor/queries.ts'
 import { createAccount } from '../users/actions.ts'
@@ -28,13 +31,14 @@ export async function createUser(
   const email = check(Email, input.email.trim(), 'email')
   const displayName = input.name === undefined ? null : check(DisplayName, input.name, 'name')
   checkNewPassword(input.password, { email })
+  const passwordHash = await hashPassword(input.password)
   const account = await deps.db.transaction().execute(
     async (trx) =>
       await createAccount(trx, {
         email,
         displayName,
         jwtIssuer: deps.config.publicUrl,
-        password: input.password,
+        passwordHash,
         isEmailVerified: true,
       }),
   )
@@ -47,10 +51,13 @@ export async function resetPassword(
   deps: AdminDeps,
   input: { email: string; password: string; removeSecondFactor: boolean },
 ): Promise<void> {
-  const user = await getUserByEmail(deps, input.email)
-  await setPassword(deps, { userId: user.id, password: input.password })
-  // Last: a failure in between leaves an account that is harder to enter, and the command can be repeated.
-  if (input.removeSecondFactor) await deleteSecondFactor(deps.db, { userId: user.id })
+  const { id: userId, email } = await getUserByEmail(deps, input.email)
+  checkNewPassword(input.password, { email })
+  const passwordHash = await hashPassword(input.password)
+  await deps.db.transaction().execute(async (trx) => {
+    await replacePassword(trx, { userId, passwordHash, at: deps.clock() })
+    if (input.removeSecondFactor) await deleteSecondFactor(trx, { userId })
+  })
 }
 
 export async function setPlan(deps: AdminDeps, input: { email: string; plan: Plan }): Promise<void> {
@@ -68,6 +75,20 @@ export async function createApiKeyOfUser(
   const { expiresIn, permission } = input
   const name = check(KeyName, input.name, 'name')
   return await createPersonalApiKey(deps, { userId: user.id, name, expiresIn, permission })
+}
+
+export async function verifyAuditLog(
+  deps: Pick<AdminDeps, 'db'>,
+): Promise<{ events: number; organizations: number; problems: string[] }> {
+  const { events, problems } = await verifyChains(deps.db)
+  const organizations = await listChainEnds(deps.db, { organizationId: undefined })
+  return { events, organizations: organizations.length, problems: problems.map(describeProblem) }
+}
+
+function describeProblem({ organizationId, seq, problem }: ChainProblem): string {
+  return seq === undefined
+    ? `organization ${organizationId} ${problem}`
+    : `organization ${organizationId}, event ${seq} ${problem}`
 }
 
 async function getUserByEmail(deps: AdminDeps, email: string): Promise<{ id: number; email: string }> {

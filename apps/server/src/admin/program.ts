@@ -3,7 +3,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import type { Db } from '../db/connection.ts'
 import { addAllowedDomain, removeAllowedDomain } from '../organizations/allowed-domains.ts'
 import { createSigningKeys } from '../sessions/signing-keys.ts'
-import { createApiKeyOfUser, createUser, generatePassword, resetPassword, setPlan } from './actions.ts'
+import { createApiKeyOfUser, createUser, generatePassword, resetPassword, setPlan, verifyAuditLog } from './actions.ts'
 import { formatTable } from './format-table.ts'
 import { withAdminDeps } from './open-admin-deps.ts'
 import {
@@ -40,6 +40,7 @@ export function buildProgram(): Command {
     allowedDomainCommand(),
     createApiKeyCommand(),
     replaceSigningKeysCommand(),
+    auditCommand(),
     listCommand(),
   ]) {
     program.addCommand(command)
@@ -144,6 +145,21 @@ function replaceSigningKeysCommand(): Command {
       await withAdminDeps(async (deps) => await createSigningKeys(deps).replace())
       say('A new key signs from now on. A server that runs takes it up within a minute.')
     })
+}
+
+function auditCommand(): Command {
+  const verify = new Command('verify')
+    .description(
+      'Follow the chain of hashes through all audit logs. Finds events that were changed, removed or inserted behind the ' +
+        'back of the server: one line for each, and exit status 1.',
+    )
+    .action(async () => {
+      const { events, organizations, problems } = await withAdminDeps(verifyAuditLog)
+      if (problems.length === 0) process.stdout.write(`${events} events of ${organizations} organizations are whole\n`)
+      else process.exitCode = 1
+      for (const problem of problems) say(problem)
+    })
+  return new Command('audit').description('Look after the audit logs of the organizations.').addCommand(verify)
 }
 
 function listCommand(): Command {

@@ -20,6 +20,7 @@ export async function listApiKeyCandidates(db: Db, input: { prefix: string }) {
       'api_keys.revoked_at',
       'api_keys.last_used_at',
       'users.email',
+      'users.display_name',
       'service_account.id as service_account_id',
       'service_account.organization_id',
       'service_account.name as service_account_name',

@@ -26,6 +26,11 @@ export async function listAppIds(db: Db, input: { organizationId: number }): Pro
   return rows.map(({ id }) => id)
 }
 
+/** Locks an app, so that what it is called and whether it is there is decided by one at a time. */
+export async function lockApp(db: Db, input: { appId: string }) {
+  return await db.selectFrom('apps').select('display_name').where('id', '=', input.appId).forUpdate().executeTakeFirst()
+}
+
 /** Keeps an app of an organization until the commit. Whether it is there. */
 export async function lockAppAgainstDeletion(
   db: Db,
@@ -44,12 +49,13 @@ export async function lockAppAgainstDeletion(
 export async function updateOrganizationOfApp(
   db: Db,
   input: { appId: string; organizationId: number; at: Date },
-): Promise<void> {
-  await db
+): Promise<{ display_name: string }> {
+  return await db
     .updateTable('apps')
     .set({ organization_id: input.organizationId, updated_at: input.at })
     .where('id', '=', input.appId)
-    .execute()
+    .returning('display_name')
+    .executeTakeFirstOrThrow()
 }
 
 export async function updateApp(db: Db, input: { appId: string; displayName: string }): Promise<void> {

@@ -3,27 +3,27 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import { bindRoute } from '../http/bind.ts'
-import { createApp, deleteApp } from './actions.ts'
-import { listAppMetadata, updateApp } from './queries.ts'
+import { createApp, deleteApp, updateApp } from './actions.ts'
+import { listAppMetadata } from './queries.ts'
 
 export function registerAppRoutes(app: FastifyInstance, deps: Deps): void {
   bindRoute(app, deps, 'listApps', async ({ actor }) => {
     const rows = await listAppMetadata(deps.db, { actor })
     return { apps: rows.map(toAppMetadata) }
   })
-  bindRoute(app, deps, 'createApp', async ({ body }) =>
-    createApp(deps, { organizationId: body.organization_id, displayName: body.display_name }),
+  bindRoute(app, deps, 'createApp', async ({ actor, body }) =>
+    createApp(deps, actor, { organizationId: body.organization_id, displayName: body.display_name }),
   )
   bindRoute(app, deps, 'getApp', async ({ actor, params }) => {
     const [row] = await listAppMetadata(deps.db, { actor, appId: params.appId })
     if (row === undefined) throw new AppError('not_found')
     return toAppMetadata(row)
   })
-  bindRoute(app, deps, 'updateApp', async ({ params, body }) => {
-    await updateApp(deps.db, { appId: params.appId, displayName: body.display_name })
+  bindRoute(app, deps, 'updateApp', async ({ actor, params, body }) => {
+    await updateApp(deps, actor, { appId: params.appId, displayName: body.display_name })
   })
-  bindRoute(app, deps, 'deleteApp', async ({ params }) => {
-    await deleteApp(deps, { appId: params.appId })
+  bindRoute(app, deps, 'deleteApp', async ({ actor, params }) => {
+    await deleteApp(deps, actor, { appId: params.appId })
   })
 }
 

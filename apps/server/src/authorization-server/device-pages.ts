@@ -81,6 +81,19 @@ export async function renderProviderError(
   })
 }
 
+/** To a form whose session is unknown here, or that came from elsewhere. */
+export function renderLostForm(): string {
+  return renderPage({
+    title: 'Connect a device',
+    error: 'This form is no longer valid.',
+    body: html`<p><a href="/device">Start again</a></p>`,
+  })
+}
+
+export function renderFault(): string {
+  return renderPage({ title: 'Something went wrong here', body: html`<p>Please try again in a moment.</p>` })
+}
+
 function readXsrf(ctx: KoaContextWithOIDC): string {
   const state = ctx.oidc.session?.state as { secret?: string } | undefined
   return state?.secret ?? ''

@@ -12,10 +12,13 @@ import { createFormToken, requireFormToken } from '../sign-in/csrf.ts'
 import { renderForm } from '../sign-in/page.ts'
 import { allowFormTarget, sendPage } from '../sign-in/scope.ts'
 import { consoleClientId } from './clients.ts'
-import { type AuthorizationServer, clientSessionLifetimeMs } from './provider.ts'
+import type { AuthorizationServer } from './provider.ts'
 import { prepareRequest } from './routes.ts'
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
+
+/** As long as a device code lives. */
+const unredeemedLifetimeMs = 10 * 60_000
 
 const DecisionForm = z.object({ decision: z.enum(['allow', 'deny']) })
 
@@ -38,6 +41,10 @@ export function registerInteractionPages(
       await forgetOtherPerson(provider, interaction, login.accountId)
       return reply.redirect(location, 303)
     }
+    if (!hasOpenIdScope(interaction)) {
+      const refusal = { error: 'invalid_scope', error_description: 'scope: must have openid' }
+      return reply.redirect(await recordResult(deps, provider, request, reply, refusal), 303)
+    }
     // Our own console asks nobody whether it may sign in: it is the service itself.
     if (interaction.params.client_id === consoleClientId) {
       const result = await agree(deps, provider, interaction, request, session)
@@ -59,6 +66,13 @@ export function registerInteractionPages(
     const result = await agree(deps, provider, interaction, request, session)
     return reply.redirect(await recordResult(deps, provider, request, reply, result), 303)
   })
+}
+
+/** The library takes requests without it, but has nothing to grant then. */
+function hasOpenIdScope(interaction: Interaction): boolean {
+  return String(interaction.params.scope ?? '')
+    .split(' ')
+    .includes('openid')
 }
 
 async function findInteraction(
@@ -128,7 +142,8 @@ async function agree(
     client: clientId,
     ...readOrigin(request),
     now: deps.clock(),
-    lifetimeMs: clientSessionLifetimeMs,
+    // Until the first token, which moves the end: a code that nobody redeems leaves no session behind.
+    lifetimeMs: unredeemedLifetimeMs,
   })
   return { consent: { grantId } }
 }

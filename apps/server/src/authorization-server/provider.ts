@@ -1,26 +1,32 @@
 import type Provider from 'oidc-provider'
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
 import type { Deps } from '../deps.ts'
+import { createRateLimiter, type RateLimiter } from '../http/rate-limit.ts'
 import { findOrCreateSecret } from '../server-secrets.ts'
 import { accessTokenLifetimeSeconds } from '../sessions/access-tokens.ts'
 import { findLiveSession, revokeSession, updateSessionExpiry } from '../sessions/queries.ts'
 import type { SigningKey } from '../sessions/signing-keys.ts'
 import { findUser } from '../users/queries.ts'
 import { listClients } from './clients.ts'
-import { deviceFlowPages, renderProviderError } from './device-pages.ts'
+import { deviceFlowPages, renderFault, renderLostForm, renderProviderError } from './device-pages.ts'
 import { type BrowserSessions, createInteractionPolicy } from './interaction-policy.ts'
 import { createRecords } from './records.ts'
+
+/** Of one address. A sign-in takes about six. */
+const requestsPerMinute = 300
 
 const minute = 60
 const day = 24 * 3600
 
 /** A session of our own clients ends when it was not refreshed for this long. */
-export const clientSessionLifetimeMs = 30 * day * 1000
+const clientSessionLifetimeMs = 30 * day * 1000
 
 export type AuthorizationServer = {
   /** The library's provider, with the signing keys of now. */
   getProvider: () => Promise<Provider>
   browserSessions: BrowserSessions
+  /** By address: almost every request here leaves a row before anybody has signed in. */
+  rateLimiter: RateLimiter
 }
 
 /**
@@ -32,6 +38,7 @@ export function createAuthorizationServer(deps: Deps): AuthorizationServer {
   let built: { provider: Promise<Provider>; keys: SigningKey[]; kid: string } | undefined
   return {
     browserSessions,
+    rateLimiter: createRateLimiter(deps.config.requestsPerMinute === undefined ? undefined : requestsPerMinute),
     async getProvider() {
       const [keys, { kid }] = [await deps.signingKeys.list(), await deps.signingKeys.current()]
       if (built?.keys !== keys || built.kid !== kid) {
@@ -57,7 +64,7 @@ async function build(
   ])
   const provider = new ProviderClass(deps.config.publicUrl, {
     ...describeFlows(deps, currentKid),
-    adapter: createRecords({ db: deps.db, clock: deps.clock, InvalidGrant: errors.InvalidGrant }),
+    adapter: createRecords({ db: deps.db, clock: deps.clock, errors }),
     // The first key of an algorithm signs.
     jwks: { keys: keys.toSorted((a) => (a.kid === currentKid ? -1 : 1)).map(toPrivateJwk) },
     cookies: {
@@ -73,6 +80,7 @@ async function build(
   })
   // Whatever proxies say, our URLs are those of GODWIT_PUBLIC_URL: `prepareRequest` sets the headers that are read.
   provider.proxy = true
+  provider.use(answerFaults(deps))
   provider.on('grant.revoked', (_ctx, grantId) => {
     revokeSession(deps.db, { id: grantId, at: deps.clock() }).catch((error: unknown) =>
       deps.log.error({ err: error }, 'the session of a revoked grant could not be ended'),
@@ -80,6 +88,21 @@ async function build(
   })
   provider.on('server_error', (_ctx, error) => deps.log.error({ err: error }, 'authorization server'))
   return provider
+}
+
+/** What the library fails at is logged as ours is. To a device form without its session it gives a new one that it cannot keep. */
+function answerFaults(deps: Deps) {
+  return async (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
+    try {
+      await next()
+    } catch (error) {
+      const isLostForm = ctx.method === 'POST' && ctx.path === '/device'
+      if (!isLostForm) deps.log.error({ err: error }, 'authorization server')
+      ctx.status = isLostForm ? 400 : 500
+      ctx.type = 'html'
+      ctx.body = isLostForm ? renderLostForm() : renderFault()
+    }
+  }
 }
 
 function toPrivateJwk(key: SigningKey) {
@@ -94,7 +117,6 @@ function describeFlows(deps: Deps, currentKid: string): Configuration {
       authorization: '/oauth/authorize',
       token: '/oauth/token',
       revocation: '/oauth/revoke',
-      userinfo: '/oauth/userinfo',
       end_session: '/oauth/end-session',
       device_authorization: '/oauth/device',
       code_verification: '/device',
@@ -103,8 +125,11 @@ function describeFlows(deps: Deps, currentKid: string): Configuration {
     scopes: ['openid', 'offline_access', 'email', 'profile'],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
     responseTypes: ['code'],
+    clientAuthMethods: ['none'],
     features: {
       devInteractions: { enabled: false },
+      // Every access token is for the API, and not for this endpoint; `GET /api/v1/users/me` tells more.
+      userinfo: { enabled: false },
       deviceFlow: { enabled: true, ...deviceFlowPages },
       revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
       rpInitiatedLogout: { enabled: false },

@@ -1,17 +1,25 @@
+import { findJsonProblem, isStorableText } from '@godwit/contract'
 import type { Adapter, AdapterPayload, errors } from 'oidc-provider'
 import type { Db } from '../db/connection.ts'
 import { hashToken } from '../random-tokens.ts'
 
-/** Of these the id is the secret that the client holds, so that it is kept as a hash only. */
+/**
+ * Of these the id is the secret that the client holds, so that it is kept as a hash only. Not of a device code: it is found
+ * by its user code, and lives for ten minutes.
+ */
 const secretModels = new Set(['AuthorizationCode', 'RefreshToken'])
+
+/** Nobody has to be signed in to leave a record: it is kept small. */
+const maxRecordLength = 8192
 
 /** Where the authorization server library keeps its sessions, grants, codes and tokens: one table, a row each. */
 export function createRecords(options: {
   db: Db
   clock: () => Date
-  InvalidGrant: typeof errors.InvalidGrant
+  errors: Pick<typeof errors, 'InvalidGrant' | 'InvalidRequest'>
 }): (model: string) => Adapter {
-  const { db, clock, InvalidGrant } = options
+  const { db, clock } = options
+  const { InvalidGrant, InvalidRequest } = options.errors
   return (model) => {
     const isSecret = secretModels.has(model)
     const toKey = (id: string) => (isSecret ? hashToken(id).toString('base64url') : id)
@@ -27,8 +35,12 @@ export function createRecords(options: {
     return {
       async upsert(id, payload, expiresIn) {
         const { jti, ...rest } = payload
+        const text = JSON.stringify(isSecret ? rest : payload)
+        if (text.length > maxRecordLength) throw new InvalidRequest('the request is too long')
+        if (findJsonProblem(payload) !== undefined)
+          throw new InvalidRequest('a parameter has a character that no text has')
         const values = {
-          payload: JSON.stringify(isSecret ? rest : payload),
+          payload: text,
           grant_id: payload.grantId ?? null,
           uid: payload.uid ?? null,
           user_code: payload.userCode ?? null,
@@ -41,12 +53,15 @@ export function createRecords(options: {
           .execute()
       },
       async find(id) {
+        if (!isStorableText(id)) return undefined
         return read(await rows().where('id', '=', toKey(id)).executeTakeFirst(), id)
       },
       async findByUid(uid) {
+        if (!isStorableText(uid)) return undefined
         return read(await rows().where('uid', '=', uid).executeTakeFirst())
       },
       async findByUserCode(userCode) {
+        if (!isStorableText(userCode)) return undefined
         return read(await rows().where('user_code', '=', userCode).executeTakeFirst())
       },
       /** Of two requests with one code the second fails here: the library's own look at `consumed` comes too early. */

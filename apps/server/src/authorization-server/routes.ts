@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
+import { refuseOverLimit } from '../http/rate-limit.ts'
 import { readBrowserSession } from '../sign-in/browser-session.ts'
 import { rememberTypedCode } from './device-pages.ts'
 import type { AuthorizationServer } from './provider.ts'
@@ -38,6 +39,7 @@ async function answerByProvider(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
+  refuseOverLimit(authorizationServer.rateLimiter.take(request.ip))
   const provider = await authorizationServer.getProvider()
   authorizationServer.browserSessions.set(request.raw, await readBrowserSession(deps, request))
   prepareRequest(request.raw, deps.config.publicUrl)

@@ -6,10 +6,10 @@ import { listChannels } from './queries.ts'
 
 export function registerChannelRoutes(app: FastifyInstance, deps: Deps): void {
   bindRoute(app, deps, 'listChannels', async ({ params }) => listChannels(deps.db, params))
-  bindRoute(app, deps, 'createChannel', async ({ params, body }) =>
-    createChannel(deps, { appId: params.appId, name: body.channel }),
+  bindRoute(app, deps, 'createChannel', async ({ actor, params, body }) =>
+    createChannel(deps, actor, { appId: params.appId, name: body.channel }),
   )
-  bindRoute(app, deps, 'deleteChannel', async ({ params }) => {
-    await deleteChannel(deps, params)
+  bindRoute(app, deps, 'deleteChannel', async ({ actor, params }) => {
+    await deleteChannel(deps, actor, params)
   })
 }

@@ -1,5 +1,6 @@
 import type { AppCollaboratorRole } from '@godwit/contract'
 import { lockAppAndAuthorize } from '../apps/lock-app.ts'
+import { recordAppEvent } from '../audit/record-event.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../http/actor.ts'
@@ -32,6 +33,11 @@ export async function addCollaborator(
     await requireAllowedDomain(trx, { organizationId, email })
     await insertCollaborator(trx, { appId, userId: user.id, role: initialRole })
     await updatePendingInvitationAccepted(trx, { organizationId, appId, email, userId: user.id })
+    await recordAppEvent(deps, trx, actor, {
+      operation: 'app_collaborator.add',
+      ...describeCollaborator(appId, user.id),
+      details: { email: user.email, role: initialRole },
+    })
   })
 }
 
@@ -40,10 +46,17 @@ export async function changeCollaboratorRole(
   actor: Actor,
   input: { appId: string; userId: number; role: AppCollaboratorRole },
 ): Promise<void> {
-  const { appId } = input
+  const { appId, userId, role } = input
   await deps.db.transaction().execute(async (trx) => {
     await lockAppAndAuthorize(deps, trx, { actor, permission, appId })
-    if (!(await updateCollaborator(trx, input))) throw new AppError('not_found')
+    const collaborator = await findCollaborator(trx, input)
+    if (collaborator?.role === role) return
+    if (collaborator === undefined || !(await updateCollaborator(trx, input))) throw new AppError('not_found')
+    await recordAppEvent(deps, trx, actor, {
+      operation: 'app_collaborator.role_update',
+      ...describeCollaborator(appId, userId),
+      details: { email: collaborator.email, previous_role: collaborator.role, role },
+    })
   })
 }
 
@@ -52,9 +65,23 @@ export async function removeCollaborator(
   actor: Actor,
   input: { appId: string; userId: number },
 ): Promise<void> {
-  const { appId } = input
+  const { appId, userId } = input
   await deps.db.transaction().execute(async (trx) => {
     await lockAppAndAuthorize(deps, trx, { actor, permission, appId })
-    if (!(await deleteCollaborator(trx, input))) throw new AppError('not_found')
+    const collaborator = await findCollaborator(trx, input)
+    if (collaborator === undefined || !(await deleteCollaborator(trx, input))) throw new AppError('not_found')
+    await recordAppEvent(deps, trx, actor, {
+      operation: 'app_collaborator.remove',
+      ...describeCollaborator(appId, userId),
+      details: { email: collaborator.email, previous_role: collaborator.role },
+    })
   })
+}
+
+function describeCollaborator(appId: string, userId: number) {
+  const resources = [
+    { type: 'user' as const, uid: userId },
+    { type: 'app' as const, uid: appId },
+  ]
+  return { appId, resources }
 }

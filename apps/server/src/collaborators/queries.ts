@@ -14,9 +14,10 @@ export async function listCollaborators(db: Db, input: { appId: string }) {
 export async function findCollaborator(db: Db, input: { appId: string; userId: number }) {
   return await db
     .selectFrom('app_collaborators')
-    .select(['user_id', 'role'])
-    .where('app_id', '=', input.appId)
-    .where('user_id', '=', input.userId)
+    .innerJoin('users', 'users.id', 'app_collaborators.user_id')
+    .select(['app_collaborators.user_id', 'app_collaborators.role', 'users.email'])
+    .where('app_collaborators.app_id', '=', input.appId)
+    .where('app_collaborators.user_id', '=', input.userId)
     .executeTakeFirst()
 }
 

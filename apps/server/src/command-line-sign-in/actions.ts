@@ -2,10 +2,11 @@ import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { OAuthError } from '../oauth-error.ts'
 import { generateToken, hashToken } from '../random-tokens.ts'
-import { type SessionOrigin, type SignIn, startClientSession } from '../sessions/actions.ts'
+import { requireLiveSession, type SessionOrigin, type SignIn, startClientSession } from '../sessions/actions.ts'
 import { revokeSession, updateSessionExpiry } from '../sessions/queries.ts'
-import { findUser } from '../users/queries.ts'
+import { lockUserAgainstDeletion } from '../users/queries.ts'
 import {
+  findUserIdOfCode,
   insertCode,
   insertRefreshToken,
   lockCode,
@@ -20,18 +21,22 @@ export type TokenAnswer = { access_token: string; refresh_token: string; token_t
 
 type Holder = SignIn & { email: string; sessionId: string; signedInAt: Date }
 
-/** A code for the client that listens at `target`. */
-export async function issueCode(deps: Deps, input: SignIn & { target: URL }): Promise<string> {
+/** A code for the client that listens at `target`, as long as the browser's session lives. */
+export async function issueCode(deps: Deps, input: SignIn & { sessionId: string; target: URL }): Promise<string> {
+  const { userId, sessionId, issuer, isMfa, target } = input
   const code = generateToken()
   const now = deps.clock()
-  await insertCode(deps.db, {
-    hash: hashToken(code),
-    userId: input.userId,
-    target: input.target.href,
-    issuer: input.issuer,
-    isMfa: input.isMfa,
-    createdAt: now,
-    expiresAt: new Date(now.getTime() + codeLifetimeMs),
+  await deps.db.transaction().execute(async (trx) => {
+    await requireLiveSession(trx, { id: sessionId, userId, now })
+    await insertCode(trx, {
+      hash: hashToken(code),
+      userId,
+      target: target.href,
+      issuer,
+      isMfa,
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + codeLifetimeMs),
+    })
   })
   return code
 }
@@ -47,16 +52,17 @@ export async function exchangeCode(
   const now = deps.clock()
   const hash = hashToken(input.code)
   const outcome = await deps.db.transaction().execute(async (trx) => {
+    // The account before the code, as where an account is deleted with its codes: the other order could wait for it forever.
+    const userId = await findUserIdOfCode(trx, { hash })
+    const user = userId === undefined ? undefined : await lockUserAgainstDeletion(trx, { id: userId })
     const code = await lockCode(trx, { hash })
-    if (code === undefined) return 'unknown'
+    if (code === undefined || user === undefined) return 'unknown'
     if (code.used_at !== null) {
       if (code.session_id !== null) await revokeSession(trx, { id: code.session_id, at: now })
       return 'used'
     }
     if (code.expires_at <= now) return 'expired'
     if (input.redirectUri !== undefined && input.redirectUri !== code.target) return 'meant for another target'
-    const user = await findUser(trx, { id: code.user_id })
-    if (user === undefined) return 'unknown'
     const signIn = { userId: user.id, issuer: code.issuer, isMfa: code.is_mfa }
     const session = await startClientSession(trx, {
       ...signIn,

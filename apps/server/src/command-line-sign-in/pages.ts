@@ -39,6 +39,7 @@ export function registerCommandLineSignInPages(app: FastifyInstance, deps: Deps)
     if (form.decision === 'deny') return reply.redirect(addOutcome(target, { error: 'access_denied' }), 303)
     const code = await issueCode(deps, {
       userId: session.user_id,
+      sessionId: session.id,
       issuer: session.issuer,
       isMfa: session.is_mfa,
       target,

@@ -26,6 +26,15 @@ export async function insertCode(
     .execute()
 }
 
+export async function findUserIdOfCode(db: Db, input: { hash: Buffer }): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('command_line_codes')
+    .select('user_id')
+    .where('hash', '=', input.hash)
+    .executeTakeFirst()
+  return row?.user_id
+}
+
 export async function lockCode(db: Db, input: { hash: Buffer }) {
   return await db
     .selectFrom('command_line_codes')

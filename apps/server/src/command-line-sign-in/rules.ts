@@ -19,7 +19,7 @@ export const reuseGraceMs = 3600_000
 export function readLoopbackTarget(value: string | undefined): URL | undefined {
   const url = value === undefined || value.length > 2000 ? null : URL.parse(value)
   if (url === null || url.protocol !== 'http:' || !isLoopback(url.hostname)) return undefined
-  if (url.username !== '' || url.password !== '' || url.hash !== '') return undefined
+  if (url.port === '' || url.username !== '' || url.password !== '' || url.hash !== '') return undefined
   return url
 }
 

@@ -3,9 +3,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { bodyTimeoutMs, limitBodyTime } from '../http/bodies.ts'
 import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
+import { readSource } from '../http/request-source.ts'
 import { OAuthError } from '../oauth-error.ts'
+import { readOrigin } from '../sign-in/browser-session.ts'
 import { exchangeToken } from '../trust-rules/exchange-token.ts'
 import { exchangeCode, refreshTokens, signOutCommandLine } from './actions.ts'
 
@@ -32,6 +35,7 @@ const TokenRequest = z.discriminatedUnion('grant_type', [
  * and CI jobs (RFC 8693). `POST /api/logout` ends what the first one got.
  */
 export async function registerTokenRoutes(app: FastifyInstance, deps: Deps): Promise<void> {
+  limitBodyTime(app, bodyTimeoutMs)
   await app.register(formbody, { bodyLimit: maxFormBytes })
   app.setErrorHandler(sendOAuthError)
   app.addHook('onRequest', async (_request, reply) => {
@@ -58,7 +62,7 @@ export async function registerTokenRoutes(app: FastifyInstance, deps: Deps): Pro
 }
 
 async function answer(deps: Deps, input: z.output<typeof TokenRequest>, request: FastifyRequest): Promise<object> {
-  const origin = { userAgent: request.headers['user-agent'] ?? null, address: request.ip }
+  const origin = readOrigin(request)
   switch (input.grant_type) {
     case 'authorization_code':
       return await exchangeCode(deps, { code: input.code, redirectUri: input.redirect_uri, ...origin })
@@ -71,6 +75,7 @@ async function answer(deps: Deps, input: z.output<typeof TokenRequest>, request:
         audience: input.audience,
         resource: input.resource,
         serviceAccountId: input.service_account_id,
+        source: readSource(request),
       })
   }
 }

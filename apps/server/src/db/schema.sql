@@ -46,6 +46,47 @@ create table apps (
 );
 CREATE INDEX apps_organization_id_idx ON public.apps USING btree (organization_id);
 
+create table audit_chains (
+  organization_id bigint not null,
+  last_seq bigint not null,
+  last_hash bytea not null,
+  last_time timestamp with time zone not null,
+  dropped_seq bigint not null default 0,
+  dropped_hash bytea,
+  constraint audit_chains_pkey PRIMARY KEY (organization_id)
+);
+
+create table audit_events (
+  organization_id bigint not null,
+  seq bigint not null,
+  event_time timestamp with time zone not null,
+  operation text not null,
+  app_id text,
+  actor_id text,
+  event text not null,
+  hash bytea not null,
+  constraint audit_events_pkey PRIMARY KEY (organization_id, seq, event_time)
+) partition by RANGE (event_time);
+CREATE INDEX audit_events_actor_idx ON public.audit_events USING btree (organization_id, actor_id, seq);
+CREATE INDEX audit_events_actor_operation_idx ON public.audit_events USING btree (organization_id, actor_id, operation, seq);
+CREATE INDEX audit_events_all_idx ON public.audit_events USING btree (organization_id, app_id, actor_id, operation, seq);
+CREATE INDEX audit_events_app_actor_idx ON public.audit_events USING btree (organization_id, app_id, actor_id, seq);
+CREATE INDEX audit_events_app_idx ON public.audit_events USING btree (organization_id, app_id, seq);
+CREATE INDEX audit_events_app_operation_idx ON public.audit_events USING btree (organization_id, app_id, operation, seq);
+CREATE INDEX audit_events_operation_idx ON public.audit_events USING btree (organization_id, operation, seq);
+CREATE INDEX audit_events_time_idx ON public.audit_events USING btree (organization_id, event_time, seq);
+
+create table audit_outbox (
+  id bigint generated always as identity not null,
+  organization_id bigint not null,
+  operation text not null,
+  app_id text,
+  actor_id text,
+  occurred_at timestamp with time zone not null,
+  event text not null,
+  constraint audit_outbox_pkey PRIMARY KEY (id)
+);
+
 create table authorization_records (
   model text not null,
   id text not null,
@@ -218,6 +259,7 @@ create table patch_artifacts (
   blob_key text not null,
   uploaded_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  registered_by jsonb,
   constraint patch_artifacts_platform_check CHECK ((platform = ANY (ARRAY['android'::text, 'ios'::text, 'linux'::text, 'macos'::text, 'windows'::text]))),
   constraint patch_artifacts_blob_key_fkey FOREIGN KEY (blob_key) REFERENCES blobs(key),
   constraint patch_artifacts_patch_id_fkey FOREIGN KEY (patch_id) REFERENCES patches(id) ON DELETE CASCADE,
@@ -270,6 +312,7 @@ create table release_artifacts (
   blob_key text not null,
   uploaded_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  registered_by jsonb,
   constraint release_artifacts_platform_check CHECK ((platform = ANY (ARRAY['android'::text, 'ios'::text, 'linux'::text, 'macos'::text, 'windows'::text]))),
   constraint release_artifacts_blob_key_fkey FOREIGN KEY (blob_key) REFERENCES blobs(key),
   constraint release_artifacts_release_id_fkey FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE,

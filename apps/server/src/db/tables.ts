@@ -227,6 +227,7 @@ export type Database = {
     can_sideload: boolean
     blob_key: string
     uploaded_at: Date | null
+    registered_by: Json
     created_at: CreatedAt
   }
   patches: {
@@ -252,6 +253,7 @@ export type Database = {
     podfile_lock_hash: string | null
     blob_key: string
     uploaded_at: Date | null
+    registered_by: Json
     created_at: CreatedAt
   }
   device_events: {
@@ -266,5 +268,32 @@ export type Database = {
     arch: string
     message: string | null
     received_at: CreatedAt
+  }
+  audit_outbox: {
+    id: GeneratedAlways<number>
+    organization_id: number
+    operation: string
+    app_id: string | null
+    actor_id: string | null
+    occurred_at: Date
+    event: string
+  }
+  audit_events: {
+    organization_id: number
+    seq: number
+    event_time: Date
+    operation: string
+    app_id: string | null
+    actor_id: string | null
+    event: string
+    hash: Buffer
+  }
+  audit_chains: {
+    organization_id: number
+    last_seq: number
+    last_hash: Buffer
+    last_time: Date
+    dropped_seq: Generated<number>
+    dropped_hash: Buffer | null
   }
 }

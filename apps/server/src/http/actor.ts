@@ -1,14 +1,27 @@
 import type { Permission, ServiceAccountRole } from '@godwit/contract'
 import { AppError } from '../errors.ts'
 
-/** Who sends a request, once its credential has been checked. */
-export type Actor = (Person | ServiceAccountActor | Newcomer) & {
+/** Who sends a request, once its credential has been checked, and from where. */
+export type Actor = Caller & { source: RequestSource }
+
+/** What a credential says of who shows it. */
+export type Caller = (Person | ServiceAccountActor | Newcomer) & {
   credential: Credential
   /** What the credential leaves of the rights. */
   allows: ReadonlySet<Permission>
 }
 
-export type Person = { kind: 'person'; userId: number; email: string }
+/** What the audit log says of a request. */
+export type RequestSource = {
+  /** IP address; undefined: unknown. */
+  address: string | undefined
+  userAgent: string | undefined
+  /** The header `X-Request-ID`, when the request sent one. */
+  correlationId: string | undefined
+}
+
+/** `name`: the display name, or else the e-mail. */
+export type Person = { kind: 'person'; userId: number; email: string; name: string }
 
 export type ServiceAccountActor = {
   kind: 'service_account'

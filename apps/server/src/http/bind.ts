@@ -15,6 +15,7 @@ import type { Actor } from './actor.ts'
 import { authenticate } from './authenticate.ts'
 import { authorizeOnApp, authorizeOnCaller, authorizeOnOrganization } from './authorize.ts'
 import { getRawBody } from './bodies.ts'
+import { readSource } from './request-source.ts'
 import { validate } from './validation.ts'
 
 type OutputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined
@@ -55,7 +56,7 @@ export function bindRoute<Id extends OperationId>(
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     async onRequest(request) {
       if (route.access.by !== 'bearer') return
-      const actor = await authenticate(deps, request.headers.authorization, request.ip)
+      const actor = await authenticate(deps, request.headers.authorization, readSource(request))
       actors.set(request, actor)
       const params = readPathParameters(request)
       const { permission, on } = route.access
@@ -110,6 +111,7 @@ async function authorizeOnOrganizationInBody(deps: Deps, actor: Actor, route: Ro
 }
 
 function sendOutput(route: Route, reply: FastifyReply, output: unknown): FastifyReply {
+  if (route.access.by === 'bearer') reply.header('cache-control', 'no-store')
   const { status, body, contentType = 'application/json; charset=utf-8' } = route.success
   if (output instanceof Readable) return reply.send(output)
   if (reply.statusCode !== 200) return reply.send()

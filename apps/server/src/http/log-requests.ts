@@ -20,5 +20,9 @@ export function logRequests(app: FastifyInstance): void {
 
 /** Links to these carry a secret in the path. Also when no route takes the rest: who has cut the link may still use it. */
 function hideSecrets(path: string): string {
-  return path.replace(/^(\/+(?:invitations|reset-password)\/+)[^/]+/, '$1…')
+  // Other ways to write a letter of the path lead to the same page.
+  const plain = path.replaceAll(/%([0-7][0-9a-f])/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  )
+  return plain.replace(/^(\/+(?:invitations|reset-password)\/+)[^/]+/i, '$1…')
 }

@@ -3,16 +3,9 @@ import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import { hasPendingInvitation } from '../invitations/queries.ts'
 import { createAccount } from '../users/actions.ts'
-import { claimUnverifiedUser } from '../users/queries.ts'
-import {
-  deletePersonalCollaborators,
-  deletePersonalServiceAccounts,
-  findUserByIdentity,
-  insertIdentity,
-  lockIdentity,
-  lockUserByEmail,
-} from './queries.ts'
+import { findUserByIdentity, insertIdentity, lockIdentity, lockUserByEmail } from './queries.ts'
 import { canSignUp } from './rules.ts'
+import { takeOverAccount } from './take-over-account.ts'
 
 /** Somebody as an identity provider describes them. */
 export type Identity = {
@@ -23,7 +16,7 @@ export type Identity = {
 }
 
 /** What an identity signs in to. */
-export type LinkedAccount = { id: number; email: string }
+export type LinkedAccount = { id: number; email: string; display_name: string | null }
 
 /**
  * The account that an identity signs in to: the one it is linked to, or else the one with its verified e-mail, which is
@@ -57,7 +50,7 @@ export async function signUpWithIdentity(
     const created = await createAccount(trx, { email, displayName, jwtIssuer: issuer, isEmailVerified: true })
     if (created !== undefined) {
       await insertIdentity(trx, { userId: created.user.id, issuer, subject, email })
-      return { id: created.user.id, email: created.user.email }
+      return toLinkedAccount(created.user)
     }
     // Somebody else with the same e-mail was faster, and has committed: creating waited for that.
     const account = await linkByEmail(deps, trx, identity)
@@ -79,18 +72,11 @@ async function linkByEmail(deps: Deps, trx: Db, identity: Identity): Promise<Lin
   if (linked !== undefined || verifiedEmail === undefined) return linked
   const user = await lockUserByEmail(trx, { email: verifiedEmail })
   if (user === undefined) return undefined
-  if (user.email_verified_at === null) await takeOverAccount(trx, { userId: user.id, now: deps.clock() })
+  await takeOverAccount(trx, { userId: user.id, now: deps.clock() })
   await insertIdentity(trx, { userId: user.id, issuer, subject, email: verifiedEmail })
-  return { id: user.id, email: user.email }
+  return toLinkedAccount(user)
 }
 
-/**
- * Whoever held the account without having shown that its e-mail is theirs loses it to the one who has: otherwise
- * somebody could prepare an account for an address and wait for its owner to join. That includes the ways in that they
- * may have left open besides the account's own: machines and collaborators of its personal organization.
- */
-async function takeOverAccount(trx: Db, input: { userId: number; now: Date }): Promise<void> {
-  await claimUnverifiedUser(trx, { id: input.userId, at: input.now })
-  await deletePersonalServiceAccounts(trx, input)
-  await deletePersonalCollaborators(trx, input)
+function toLinkedAccount({ id, email, display_name }: LinkedAccount): LinkedAccount {
+  return { id, email, display_name }
 }

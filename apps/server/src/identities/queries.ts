@@ -5,7 +5,7 @@ export async function findUserByIdentity(db: Db, input: { issuer: string; subjec
   return await db
     .selectFrom('user_identities')
     .innerJoin('users', 'users.id', 'user_identities.user_id')
-    .select(['users.id', 'users.email'])
+    .select(['users.id', 'users.email', 'users.display_name'])
     .where('issuer', '=', input.issuer)
     .where('subject', '=', input.subject)
     .executeTakeFirst()
@@ -24,7 +24,7 @@ export async function lockIdentity(db: Db, input: { issuer: string; subject: str
 export async function lockUserByEmail(db: Db, input: { email: string }) {
   return await db
     .selectFrom('users')
-    .select(['id', 'email', 'email_verified_at'])
+    .select(['id', 'email', 'display_name', 'email_verified_at'])
     .where((eb) => eb(eb.fn<string>('lower', ['email']), '=', input.email.toLowerCase()))
     .forUpdate()
     .executeTakeFirst()
@@ -66,5 +66,14 @@ export async function deletePersonalCollaborators(db: Db, input: { userId: numbe
         .select('apps.id')
         .where('apps.organization_id', 'in', personalOrganizations(db, input.userId)),
     )
+    .execute()
+}
+
+export async function updatePersonalInvitationsRevoked(db: Db, input: { userId: number }): Promise<void> {
+  await db
+    .updateTable('invitations')
+    .set({ status: 'revoked' })
+    .where('organization_id', 'in', personalOrganizations(db, input.userId))
+    .where('status', '=', 'pending')
     .execute()
 }

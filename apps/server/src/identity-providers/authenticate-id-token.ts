@@ -1,7 +1,8 @@
 import { apiKeyPermissions } from '@godwit/contract'
 import { decodeJwt } from 'jose'
 import type { Deps } from '../deps.ts'
-import type { Actor, Credential } from '../http/actor.ts'
+import type { Caller, Credential } from '../http/actor.ts'
+import type { Refusal } from '../http/authenticate.ts'
 import { findOrLinkAccount, type Identity } from '../identities/actions.ts'
 import { hashToken } from '../random-tokens.ts'
 import type { IdentityProvider } from './identity-provider.ts'
@@ -21,14 +22,10 @@ export function readUnverifiedClaims(token: string): ProviderClaims {
  * Whoever the ID token of a configured provider is about. A token of any other issuer is refused before anything is
  * fetched.
  */
-export async function findActorByIdToken(deps: Deps, token: string): Promise<Actor | undefined> {
+export async function findCallerByIdToken(deps: Deps, token: string): Promise<Caller | Refusal> {
   const unverified = readUnverifiedClaims(token)
   const provider = findProvider(deps.identityProviders, unverified)
-  const { iss } = unverified
-  const refuse = (reason: string) => {
-    deps.log.warn({ provider: provider?.config.id, issuer: shorten(iss), reason }, 'an ID token was refused')
-    return undefined
-  }
+  const refuse = (reason: string) => ({ refusal: `of ${shorten(unverified.iss) ?? 'nobody'}: ${reason}` })
   if (provider === undefined) return refuse('its issuer is not configured')
   const verdict = await verifyIdToken(deps, provider, token)
   if ('refusal' in verdict) return refuse(verdict.refusal)
@@ -36,7 +33,10 @@ export async function findActorByIdToken(deps: Deps, token: string): Promise<Act
   const identity = toIdentity(provider, claims)
   const account = await findOrLinkAccount(deps, identity)
   const common = { credential: toCredential(token, claims), allows: apiKeyPermissions.full }
-  if (account !== undefined) return { kind: 'person', userId: account.id, email: account.email, ...common }
+  if (account !== undefined) {
+    const { id: userId, email, display_name } = account
+    return { kind: 'person', userId, email, name: display_name ?? email, ...common }
+  }
   const email = identity.verifiedEmail
   if (email === undefined) return refuse('no account is linked to it, and its e-mail is not verified')
   return { kind: 'newcomer', email, issuer: claims.iss, subject: claims.sub, ...common }

@@ -48,9 +48,8 @@ export function readEmail(claims: ProviderClaims): string | undefined {
  */
 export function readVerifiedEmail(providerId: string, claims: ProviderClaims): string | undefined {
   const isVerified = claims.email_verified === true || claims.email_verified === 'true'
-  const isDomainVerified =
-    providerId === 'microsoft' && [true, 1, '1', 'true'].some((value) => value === claims.xms_edov)
-  return isVerified || isDomainVerified ? readEmail(claims) : undefined
+  const isDomainVerified = [true, 1, '1', 'true'].some((value) => value === claims.xms_edov)
+  return (providerId === 'microsoft' ? isDomainVerified : isVerified) ? readEmail(claims) : undefined
 }
 
 /** The name that a new account begins with. */

@@ -12,6 +12,7 @@ import { requireOrganizationFeature, requireRoleInPlan } from '../plans/actions.
 import { generateToken } from '../random-tokens.ts'
 import { findUserByEmail } from '../users/queries.ts'
 import { findInvitation, lockInvitation, updateInvitationStatus, upsertInvitation } from './queries.ts'
+import { recordInvitationEvent } from './record-invitation-event.ts'
 import { nextExpiry, writeInvitationMail } from './rules.ts'
 
 const permission = 'members.manage'
@@ -25,6 +26,7 @@ export async function invite(
   input: { organizationId: number; email: string; role: InvitedRole; appId: string | undefined },
 ) {
   const { organizationId, appId, email, role } = input
+  if (deps.config.mail !== undefined) await deps.signInLimits.takeInvitation({ email, organizationId })
   return await deps.db.transaction().execute(async (trx) => {
     const organization = await lockAndAuthorize(deps, trx, { actor, permission, organizationId })
     const target = { organization, email, role }
@@ -78,6 +80,8 @@ async function issueInvitation(deps: Deps, trx: Db, input: Target & { actor: Act
   })
   const invitation = await findInvitation(trx, { id })
   const url = `${deps.config.publicUrl}/invitations/${token}`
+  // Also when it is renewed: a new link has been handed out.
+  await recordInvitationEvent(deps, trx, actor, { operation: 'invitation.create', invitation })
   if (!isMailed) return { invitation, url }
   const mail = writeInvitationMail({
     email,
@@ -106,5 +110,6 @@ export async function revokeInvitation(
     if (invitation.status === 'revoked') return
     if (invitation.status !== 'pending') throw new AppError('not_found', 'The invitation has been answered.')
     await updateInvitationStatus(trx, { id: invitationId, status: 'revoked' })
+    await recordInvitationEvent(deps, trx, actor, { operation: 'invitation.revoke', invitation })
   })
 }

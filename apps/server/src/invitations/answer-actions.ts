@@ -1,12 +1,14 @@
 import type { AppCollaboratorRole } from '@godwit/contract'
 import { lockAppAgainstDeletion } from '../apps/queries.ts'
-import { insertCollaborator } from '../collaborators/queries.ts'
+import { type Doer, recordAppEvent, recordEvent } from '../audit/record-event.ts'
+import { findCollaborator, insertCollaborator } from '../collaborators/queries.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, requirePerson } from '../http/actor.ts'
 import { requireAllowedDomain } from '../organizations/allowed-domains.ts'
 import { findMember, insertMember, lockOrganization } from '../organizations/queries.ts'
+import { listMemberResources } from '../organizations/rules.ts'
 import { hashToken } from '../random-tokens.ts'
 import { findUser, lockUserAgainstDeletion, updateEmailVerified } from '../users/queries.ts'
 import {
@@ -16,6 +18,7 @@ import {
   lockInvitation,
   updateInvitationStatus,
 } from './queries.ts'
+import { recordInvitationEvent } from './record-invitation-event.ts'
 import { judgeAnswer } from './rules.ts'
 
 type Answer = 'accept' | 'decline'
@@ -31,11 +34,11 @@ export async function listReceivedInvitations(deps: Deps, actor: Actor) {
 }
 
 export async function acceptInvitation(deps: Deps, actor: Actor, input: { invitationId: number }): Promise<void> {
-  await answerInvitation(deps, 'accept', { ...input, userId: requirePerson(actor).userId })
+  await answerInvitation(deps, actor, 'accept', { ...input, userId: requirePerson(actor).userId })
 }
 
 export async function declineInvitation(deps: Deps, actor: Actor, input: { invitationId: number }): Promise<void> {
-  await answerInvitation(deps, 'decline', { ...input, userId: requirePerson(actor).userId })
+  await answerInvitation(deps, actor, 'decline', { ...input, userId: requirePerson(actor).userId })
 }
 
 /**
@@ -44,15 +47,21 @@ export async function declineInvitation(deps: Deps, actor: Actor, input: { invit
  */
 export async function acceptInvitationByToken(
   deps: Deps,
+  doer: Doer,
   input: { token: string; userId: number },
   trx?: Db,
 ): Promise<void> {
   const invitationId = await getInvitationId(trx ?? deps.db, input.token)
-  await answerInvitation(deps, 'accept', { ...input, invitationId }, trx)
+  await answerInvitation(deps, doer, 'accept', { ...input, invitationId }, trx)
 }
 
-export async function declineInvitationByToken(deps: Deps, input: { token: string; userId: number }): Promise<void> {
-  await answerInvitation(deps, 'decline', { ...input, invitationId: await getInvitationId(deps.db, input.token) })
+export async function declineInvitationByToken(
+  deps: Deps,
+  doer: Doer,
+  input: { token: string; userId: number },
+): Promise<void> {
+  const invitationId = await getInvitationId(deps.db, input.token)
+  await answerInvitation(deps, doer, 'decline', { ...input, invitationId })
 }
 
 async function getInvitationId(db: Db, token: string): Promise<number> {
@@ -63,6 +72,7 @@ async function getInvitationId(db: Db, token: string): Promise<number> {
 
 async function answerInvitation(
   deps: Deps,
+  doer: Doer,
   answer: Answer,
   input: { invitationId: number; userId: number; token?: string },
   within?: Db,
@@ -74,11 +84,15 @@ async function answerInvitation(
     const judgement = judgeAnswer(invitation, { answer, userId, now: deps.clock() })
     if (judgement === 'gone') throw new AppError('not_found')
     if (judgement === 'repeat') return
-    if (answer === 'decline') return await updateInvitationStatus(trx, { id: invitation.id, status: 'declined' })
+    if (answer === 'decline') {
+      await updateInvitationStatus(trx, { id: invitation.id, status: 'declined' })
+      return await recordInvitationEvent(deps, trx, doer, { operation: 'invitation.decline', invitation })
+    }
     await requireAllowedDomain(trx, { organizationId: invitation.organization_id, email: user.email })
-    await letIn(trx, invitation, user)
     await updateInvitationStatus(trx, { id: invitation.id, status: 'accepted', userId })
     if (token !== undefined && invitation.is_mailed) await updateEmailVerified(trx, { id: userId, at: deps.clock() })
+    await recordInvitationEvent(deps, trx, doer, { operation: 'invitation.accept', invitation })
+    await letIn(deps, trx, doer, { invitation, user })
   }
   if (within === undefined) await deps.db.transaction().execute(answerIn)
   else await answerIn(within)
@@ -116,14 +130,30 @@ function requireAddressee(invitation: Invitation, user: User, token: string | un
   if (!isSameEmail) throw new AppError('forbidden', 'The invitation is to another e-mail.')
 }
 
-/** Whoever is in already keeps the role they have. */
-async function letIn(trx: Db, invitation: Invitation, user: User): Promise<void> {
-  const { organization_id: organizationId, app_id: appId, role } = invitation
-  const userId = user.id
+/** Whoever is in already keeps the role they have, and has not been added. */
+async function letIn(deps: Deps, trx: Db, doer: Doer, input: { invitation: Invitation; user: User }): Promise<void> {
+  const { organization_id: organizationId, app_id: appId, role } = input.invitation
+  const { id: userId, email } = input.user
+  const details = { role, email }
   if (appId !== null) {
-    return await insertCollaborator(trx, { appId, userId, role: role as AppCollaboratorRole })
+    if ((await findCollaborator(trx, { appId, userId })) !== undefined) return
+    await insertCollaborator(trx, { appId, userId, role: role as AppCollaboratorRole })
+    return await recordAppEvent(deps, trx, doer, {
+      operation: 'app_collaborator.add',
+      appId,
+      resources: [
+        { type: 'user', uid: userId },
+        { type: 'app', uid: appId },
+      ],
+      details,
+    })
   }
-  if ((await findMember(trx, { organizationId, userId })) === undefined) {
-    await insertMember(trx, { organizationId, userId, role })
-  }
+  if ((await findMember(trx, { organizationId, userId })) !== undefined) return
+  await insertMember(trx, { organizationId, userId, role })
+  await recordEvent(deps, trx, doer, {
+    operation: 'org_member.add',
+    organizationId,
+    resources: listMemberResources({ organizationId, userId }),
+    details,
+  })
 }

@@ -12,7 +12,7 @@ const queues = {
   organizationRemoval: 'delete-organization',
   unfinishedRemovals: 'resume-deletions',
   mail: 'send-mail',
-  sessions: 'maintain-sessions',
+  maintenance: 'maintenance',
 } as const
 
 /** Uploads that were never finished expire without anybody asking: look for them this often. */
@@ -20,7 +20,7 @@ const sweepSchedule = '17 * * * *'
 /** A deletion whose job has failed too often goes on at the latest then. */
 const unfinishedRemovalsSchedule = '47 * * * *'
 /** Signing keys are announced a day before they sign; several tries fit into it. */
-const sessionsSchedule = '7 */6 * * *'
+const maintenanceSchedule = '7 */6 * * *'
 
 const retry = { retryLimit: 5, retryBackoff: true, retryDelay: 10 }
 /** A mail may hold a link that is as good as a password: what has been sent does not stay in the queue. */
@@ -37,7 +37,8 @@ export type JobHandlers = {
   /** Requests the removal of each organization whose deletion has begun. */
   resumeRemovals: () => Promise<void>
   sendMail: (input: Mail) => Promise<void>
-  maintainSessions: () => Promise<void>
+  /** What time alone asks for. */
+  maintain: () => Promise<void>
 }
 
 /** Work that follows a commit, done once among all instances, and again when it failed. */
@@ -92,9 +93,9 @@ async function startWork(boss: PgBoss, handlers: JobHandlers, log: Logger): Prom
   await workOnEach(boss, log, queues.eventRemoval, handlers.removeDeviceEvents)
   await workOnEach(boss, log, queues.organizationRemoval, handlers.removeOrganization)
   await workOnEach(boss, log, queues.mail, handlers.sendMail)
-  await boss.work(queues.sessions, async () => await handlers.maintainSessions())
+  await boss.work(queues.maintenance, async () => await handlers.maintain())
   await boss.schedule(queues.sweep, sweepSchedule)
-  await boss.schedule(queues.sessions, sessionsSchedule)
+  await boss.schedule(queues.maintenance, maintenanceSchedule)
   await boss.schedule(queues.unfinishedRemovals, unfinishedRemovalsSchedule)
   await boss.send(queues.unfinishedRemovals, {})
 }

@@ -1,3 +1,4 @@
+import { recordEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
@@ -17,7 +18,7 @@ import {
   updateMemberRole,
   updateOrganizationName,
 } from './queries.ts'
-import { monthOf } from './rules.ts'
+import { listMemberResources, monthOf } from './rules.ts'
 
 export async function createTeamOrganization(deps: Deps, actor: Actor, input: { name: string }) {
   const { userId } = requirePerson(actor)
@@ -27,6 +28,12 @@ export async function createTeamOrganization(deps: Deps, actor: Actor, input: { 
     requireFeature(plan, 'team_organizations')
     const organization = await insertOrganization(trx, { name: input.name, organizationType: 'team' })
     await insertMember(trx, { organizationId: organization.id, userId, role: 'owner' })
+    await recordEvent(deps, trx, actor, {
+      operation: 'organization.create',
+      organizationId: organization.id,
+      resources: [{ type: 'organization', uid: organization.id }],
+      details: { name: input.name },
+    })
     return organization
   })
 }
@@ -44,8 +51,16 @@ export async function renameOrganization(
 ): Promise<void> {
   const { organizationId, name } = input
   await deps.db.transaction().execute(async (trx) => {
-    await lockAndAuthorize(deps, trx, { actor, permission: 'organization.update', organizationId })
+    const permission = 'organization.update'
+    const { name: previousName } = await lockAndAuthorize(deps, trx, { actor, permission, organizationId })
+    if (previousName === name) return
     await updateOrganizationName(trx, { organizationId, name, at: deps.clock() })
+    await recordEvent(deps, trx, actor, {
+      operation: 'organization.rename',
+      organizationId,
+      resources: [{ type: 'organization', uid: organizationId }],
+      details: { name, previous_name: previousName },
+    })
   })
 }
 
@@ -68,6 +83,12 @@ export async function transferOwnership(
     if (owner?.user_id === userId) return
     if (owner !== undefined) await updateMemberRole(trx, { organizationId, userId: owner.user_id, role: 'admin' })
     await updateMemberRole(trx, { organizationId, userId, role: 'owner' })
+    await recordEvent(deps, trx, actor, {
+      operation: 'organization.ownership_transfer',
+      organizationId,
+      resources: listMemberResources({ organizationId, userId }),
+      details: { email: member.email, previous_role: member.role, previous_owner_id: owner?.user_id },
+    })
   })
 }
 
@@ -78,6 +99,13 @@ export async function deleteOrganization(deps: Deps, actor: Actor, input: { orga
     const organization = await lockAndAuthorize(deps, trx, { actor, permission, organizationId })
     if (organization.organization_type === 'personal') throw new AppError('organization_is_personal')
     await startDeletion(deps, trx, { organizationId })
+    // The job only finishes what is decided here, and nobody asks for it.
+    await recordEvent(deps, trx, actor, {
+      operation: 'organization.delete',
+      organizationId,
+      resources: [{ type: 'organization', uid: organizationId }],
+      details: { name: organization.name },
+    })
   })
 }
 

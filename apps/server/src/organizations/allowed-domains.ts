@@ -1,4 +1,7 @@
+import type { AuditEventName } from '@godwit/contract'
 import { z } from 'zod'
+import { staff } from '../audit/describe-actor.ts'
+import { type Doer, recordEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
@@ -10,27 +13,51 @@ const Domain = z
   .max(253)
   .refine((value) => value.includes('.'))
 
+/** Domains are the operator's to change, with a command: there is no request that it could have come from. */
+const operator: Doer = {
+  by: staff,
+  from: { address: undefined, userAgent: undefined, correlationId: undefined },
+}
+
 /** From then on only e-mails of the domains in the list can be invited and added. Members stay as they are. */
 export async function addAllowedDomain(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<Deps, 'db' | 'clock'>,
   input: { organizationId: number; domain: string },
 ): Promise<void> {
   const domain = readDomainName(input.domain)
   await deps.db.transaction().execute(async (trx) => {
     if ((await lockOrganization(trx, input)) === undefined) throw new AppError('not_found')
-    await insertAllowedDomain(trx, { organizationId: input.organizationId, domain })
+    if (!(await insertAllowedDomain(trx, { organizationId: input.organizationId, domain }))) return
+    await recordChange(deps, trx, { operation: 'org_allowed_domain.add', ...input, domain })
   })
 }
 
 /** Without the last one every e-mail may be invited again. */
 export async function removeAllowedDomain(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<Deps, 'db' | 'clock'>,
   input: { organizationId: number; domain: string },
 ): Promise<void> {
   const domain = readDomainName(input.domain)
   await deps.db.transaction().execute(async (trx) => {
     if ((await lockOrganization(trx, input)) === undefined) throw new AppError('not_found')
-    await deleteAllowedDomain(trx, { organizationId: input.organizationId, domain })
+    if (!(await deleteAllowedDomain(trx, { organizationId: input.organizationId, domain }))) return
+    await recordChange(deps, trx, { operation: 'org_allowed_domain.remove', ...input, domain })
+  })
+}
+
+async function recordChange(
+  deps: Pick<Deps, 'clock'>,
+  trx: Db,
+  input: { operation: AuditEventName; organizationId: number; domain: string },
+): Promise<void> {
+  const { operation, organizationId, domain } = input
+  await recordEvent(deps, trx, operator, {
+    operation,
+    organizationId,
+    resources: [
+      { type: 'domain', uid: domain },
+      { type: 'organization', uid: organizationId },
+    ],
   })
 }
 

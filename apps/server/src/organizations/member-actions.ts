@@ -1,4 +1,5 @@
 import type { InvitedRole } from '@godwit/contract'
+import { recordEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
@@ -10,6 +11,7 @@ import { findUserByEmail, lockUserAgainstDeletion } from '../users/queries.ts'
 import { requireAllowedDomain } from './allowed-domains.ts'
 import { lockAndAuthorize } from './lock-and-authorize.ts'
 import { deleteMember, findMember, insertMember, updateMemberRole } from './queries.ts'
+import { listMemberResources } from './rules.ts'
 
 const permission = 'members.manage'
 
@@ -23,6 +25,7 @@ export async function addMember(
   input: { organizationId: number; email: string; role: InvitedRole },
 ) {
   const { organizationId, email, role } = input
+  if (deps.config.mail !== undefined) await deps.signInLimits.takeInvitation({ email, organizationId })
   return await deps.db.transaction().execute(async (trx) => {
     const organization = await lockAndAuthorize(deps, trx, { actor, permission, organizationId })
     if (organization.organization_type === 'personal') throw new AppError('organization_is_personal')
@@ -41,6 +44,12 @@ export async function addMember(
     await insertMember(trx, { organizationId, userId: locked.id, role })
     // Left open, it would let the member come back after having been removed.
     await updatePendingInvitationAccepted(trx, { organizationId, appId: null, email, userId: locked.id })
+    await recordEvent(deps, trx, actor, {
+      operation: 'org_member.add',
+      organizationId,
+      resources: listMemberResources({ organizationId, userId: locked.id }),
+      details: { role, email: locked.email },
+    })
     return { status: 'added' as const }
   })
 }
@@ -53,10 +62,16 @@ export async function changeMemberRole(
   const { organizationId, role } = input
   await deps.db.transaction().execute(async (trx) => {
     await lockAndAuthorize(deps, trx, { actor, permission, organizationId })
-    const current = await getChangeableRole(trx, input)
-    if (current === role) return
+    const { email, role: previousRole } = await getChangeableMember(trx, input)
+    if (previousRole === role) return
     await requireRoleInPlan(deps, trx, { organizationId, role })
     await updateMemberRole(trx, input)
+    await recordEvent(deps, trx, actor, {
+      operation: 'org_member.role_update',
+      organizationId,
+      resources: listMemberResources(input),
+      details: { role, previous_role: previousRole, email },
+    })
   })
 }
 
@@ -68,17 +83,26 @@ export async function removeMember(
   const { organizationId } = input
   await deps.db.transaction().execute(async (trx) => {
     await lockAndAuthorize(deps, trx, { actor, permission, organizationId })
-    await getChangeableRole(trx, input)
+    const { email, role: previousRole } = await getChangeableMember(trx, input)
     await deleteMember(trx, input)
+    await recordEvent(deps, trx, actor, {
+      operation: 'org_member.remove',
+      organizationId,
+      resources: listMemberResources(input),
+      details: { previous_role: previousRole, email },
+    })
   })
 }
 
-/** The role of a member who is not the owner. */
-async function getChangeableRole(trx: Db, input: { organizationId: number; userId: number }): Promise<InvitedRole> {
+/** A member who is not the owner. */
+async function getChangeableMember(
+  trx: Db,
+  input: { organizationId: number; userId: number },
+): Promise<{ email: string; role: InvitedRole }> {
   const member = await findMember(trx, input)
   if (member === undefined) throw new AppError('not_found')
   if (member.role === 'owner') {
     throw new AppError('forbidden', 'The owner is changed only by a transfer of the ownership.')
   }
-  return member.role
+  return { email: member.email, role: member.role }
 }

@@ -42,18 +42,6 @@ export async function lockOrganization(db: Db, input: { organizationId: number }
     .executeTakeFirst()
 }
 
-/** Keeps an organization from being deleted until the commit. Whether it is there. */
-export async function lockOrganizationAgainstDeletion(db: Db, input: { organizationId: number }): Promise<boolean> {
-  const row = await db
-    .selectFrom('organizations')
-    .select('id')
-    .where('id', '=', input.organizationId)
-    .where('deletion_started_at', 'is', null)
-    .forShare()
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 export async function updateOrganizationName(
   db: Db,
   input: { organizationId: number; name: string; at: Date },
@@ -105,7 +93,8 @@ export async function deleteOrganizationInDeletion(db: Db, input: { organization
 export async function findMember(db: Db, input: { organizationId: number; userId: number }) {
   return await db
     .selectFrom('organization_members')
-    .select(['user_id', 'role'])
+    .innerJoin('users', 'users.id', 'organization_members.user_id')
+    .select(['user_id', 'role', 'email'])
     .where('organization_id', '=', input.organizationId)
     .where('user_id', '=', input.userId)
     .executeTakeFirst()

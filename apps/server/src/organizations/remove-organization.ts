@@ -1,4 +1,4 @@
-import { deleteApp } from '../apps/actions.ts'
+import { removeApp } from '../apps/actions.ts'
 import { listAppIds } from '../apps/queries.ts'
 import type { Deps } from '../deps.ts'
 import { deleteOrganizationInDeletion, isInDeletion, listOrganizationIdsInDeletion } from './queries.ts'
@@ -9,7 +9,7 @@ import { deleteOrganizationInDeletion, isInDeletion, listOrganizationIdsInDeleti
  */
 export async function removeOrganization(deps: Deps, input: { organizationId: number }): Promise<void> {
   if (!(await isInDeletion(deps.db, input))) return
-  for (const appId of await listAppIds(deps.db, input)) await deleteApp(deps, { appId })
+  for (const appId of await listAppIds(deps.db, input)) await removeApp(deps, { appId })
   await deleteOrganizationInDeletion(deps.db, input)
 }
 

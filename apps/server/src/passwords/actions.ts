@@ -1,9 +1,11 @@
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { takeOverAccount } from '../identities/take-over-account.ts'
 import { generateToken, hashToken } from '../random-tokens.ts'
+import { requireLiveSession } from '../sessions/actions.ts'
 import { revokeSessionsOfUser } from '../sessions/queries.ts'
-import { claimUnverifiedUser, findUser, findUserByEmail } from '../users/queries.ts'
+import { findUser, findUserByEmail } from '../users/queries.ts'
 import { hashPassword, verifyPassword } from './hash-password.ts'
 import {
   deleteCredentialsUnderway,
@@ -30,23 +32,28 @@ export async function setPassword(
   checkNewPassword(input.password, user)
   // Before the transaction: it takes a while, and would hold a connection.
   const passwordHash = await hashPassword(input.password)
+  const { userId, exceptSessionId } = input
   await deps.db.transaction().execute(async (trx) => {
-    await replacePassword(trx, { ...input, passwordHash, at: deps.clock() })
+    const now = deps.clock()
+    if (exceptSessionId !== undefined) await requireLiveSession(trx, { id: exceptSessionId, userId, now })
+    await replacePassword(trx, { ...input, passwordHash, at: now })
   })
 }
 
-async function replacePassword(
+/** Inside the transaction of a caller that has hashed the password before. */
+export async function replacePassword(
   db: Db,
   input: { userId: number; passwordHash: string; exceptSessionId?: string; at: Date },
 ): Promise<void> {
   const { userId, passwordHash, exceptSessionId, at } = input
   if (!(await updatePasswordHash(db, { userId, passwordHash, at }))) throw new AppError('not_found')
+  // Codes first: this waits for one that is being exchanged, whose session the next statement then sees.
+  await deleteCredentialsUnderway(db, { userId })
   await revokeSessionsOfUser(db, {
     userId,
     at,
     ...(exceptSessionId === undefined ? {} : { exceptId: exceptSessionId }),
   })
-  await deleteCredentialsUnderway(db, { userId })
 }
 
 /**
@@ -148,7 +155,7 @@ export async function resetPassword(
     if (!(await updateResetAsUsed(trx, { hash: hashToken(input.token), at: now }))) {
       throw new AppError('not_found', 'This link was used already, or is too old.')
     }
-    await claimUnverifiedUser(trx, { id: userId, at: now })
+    await takeOverAccount(trx, { userId, now })
     await replacePassword(trx, { userId, passwordHash, at: now })
   })
 }

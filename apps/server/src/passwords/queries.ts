@@ -59,13 +59,16 @@ export async function findAccountByEmail(db: Db, input: { email: string }) {
     .executeTakeFirst()
 }
 
-/** The password hash, held against a change of password until the transaction ends. */
+/**
+ * The password hash, held against a change of password until the transaction ends. Not for update: rows that refer to the
+ * account, such as the session of a code that is exchanged meanwhile, need not wait.
+ */
 export async function lockPasswordHash(db: Db, input: { userId: number }): Promise<string | null | undefined> {
   const row = await db
     .selectFrom('users')
     .select('password_hash')
     .where('id', '=', input.userId)
-    .forUpdate()
+    .forNoKeyUpdate()
     .executeTakeFirst()
   return row?.password_hash
 }

@@ -1,7 +1,11 @@
+import { describeActor } from '../audit/describe-actor.ts'
+import { recordAppEvent } from '../audit/record-event.ts'
 import { findChannel } from '../channels/queries.ts'
+import { defaultChannelName } from '../channels/rules.ts'
 import type { Deps } from '../deps.ts'
 import { changeApp } from '../devices/app-changes.ts'
 import { AppError } from '../errors.ts'
+import type { Actor } from '../http/actor.ts'
 import { getRelease } from '../releases/actions.ts'
 import { lockRelease } from '../releases/queries.ts'
 import { nextNotes } from '../releases/rules.ts'
@@ -30,6 +34,7 @@ export async function listReleasePatches(deps: Deps, input: { appId: string; rel
 /** Numbers a new patch, or finds the one that this client made before. The lock on the release leaves no gap. */
 export async function createPatch(
   deps: Deps,
+  actor: Actor,
   input: {
     appId: string
     releaseId: number
@@ -38,29 +43,41 @@ export async function createPatch(
   },
 ) {
   return await deps.db.transaction().execute(async (trx) => {
-    if ((await lockRelease(trx, input)) === undefined) throw new AppError('not_found', 'release_id: is not of this app')
+    const release = await lockRelease(trx, input)
+    if (release === undefined) throw new AppError('not_found', 'release_id: is not of this app')
     if (input.clientPatchId !== null) {
       const { releaseId, clientPatchId } = input
       const existing = await findPatchByClientId(trx, { releaseId, clientPatchId })
       if (existing?.is_rolled_back === true) throw new AppError('patches_create_existing_patch_rolled_back')
       if (existing !== undefined) return existing
     }
-    return { ...(await insertNextPatch(trx, input)), channel: null }
+    const patch = await insertNextPatch(trx, input)
+    const described = describePatch(input.appId, { ...patch, release_version: release.version })
+    await recordAppEvent(deps, trx, actor, { operation: 'patch.create', ...described })
+    return { ...patch, channel: null }
   })
 }
 
-export async function updatePatch(deps: Deps, input: PatchId & { notes: string | null | undefined }): Promise<void> {
+export async function updatePatch(
+  deps: Deps,
+  actor: Actor,
+  input: PatchId & { notes: string | null | undefined },
+): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
-    if ((await lockPatch(trx, input)) === undefined) throw new AppError('not_found')
+    const patch = await lockPatch(trx, input)
+    if (patch === undefined) throw new AppError('not_found')
     const notes = nextNotes(input.notes)
-    if (notes !== undefined) await updatePatchRow(trx, { patchId: input.patchId, set: { notes } })
+    if (notes === undefined || notes === patch.notes) return
+    await updatePatchRow(trx, { patchId: input.patchId, set: { notes } })
+    await recordAppEvent(deps, trx, actor, { operation: 'patch.notes_update', ...describePatch(input.appId, patch) })
   })
 }
 
 /** Devices are offered the artifact when its bytes have arrived and the patch is on a channel. */
 export async function registerPatchArtifact(
   deps: Deps,
-  input: { appId: string } & Omit<Parameters<typeof insertPatchArtifact>[1], 'blobKey'>,
+  actor: Actor,
+  input: { appId: string } & Omit<Parameters<typeof insertPatchArtifact>[1], 'blobKey' | 'registeredBy'>,
 ): Promise<{ id: number; url: string }> {
   return await deps.db.transaction().execute(async (trx) => {
     if ((await lockPatch(trx, input)) === undefined) throw new AppError('not_found')
@@ -68,7 +85,7 @@ export async function registerPatchArtifact(
     const conflict = findRegistrationConflict({ uploaded, candidate: input })
     if (conflict !== undefined) throw new AppError(conflict)
     const { blobKey, url } = await registerUpload(deps, trx, input)
-    const { id } = await insertPatchArtifact(trx, { ...input, blobKey })
+    const { id } = await insertPatchArtifact(trx, { ...input, blobKey, registeredBy: describeActor(actor) })
     return { id, url }
   })
 }
@@ -76,22 +93,56 @@ export async function registerPatchArtifact(
 /** Moves a patch to a channel. Devices on the channel that it leaves are offered what is left there. */
 export async function promotePatch(
   deps: Deps,
+  actor: Actor,
   input: { appId: string; patchId: number; channelId: number },
 ): Promise<void> {
-  await changeApp(deps, input.appId, async (trx) => {
-    if ((await lockPatch(trx, input)) === undefined) throw new AppError('not_found', 'patch_id: is not of this app')
-    if ((await findChannel(trx, input)) === undefined) throw new AppError('not_found', 'channel_id: is not of this app')
-    await updatePatchRow(trx, { patchId: input.patchId, set: { channel_id: input.channelId } })
+  const { appId, patchId, channelId } = input
+  await changeApp(deps, appId, async (trx) => {
+    const patch = await lockPatch(trx, input)
+    if (patch === undefined) throw new AppError('not_found', 'patch_id: is not of this app')
+    const channel = await findChannel(trx, input)
+    if (channel === undefined) throw new AppError('not_found', 'channel_id: is not of this app')
+    if (patch.channel_id === channelId) return
+    await updatePatchRow(trx, { patchId, set: { channel_id: channelId } })
+    const previousChannel =
+      patch.channel_id === null ? undefined : await findChannel(trx, { appId, channelId: patch.channel_id })
+    const { resources, details } = describePatch(appId, patch)
+    await recordAppEvent(deps, trx, actor, {
+      operation: channel.name === defaultChannelName ? 'patch.promote' : 'patch.channel_update',
+      appId,
+      resources,
+      details: { ...details, channel: channel.name, previous_channel: previousChannel?.name },
+    })
   })
 }
 
 /** Sets whether devices must uninstall the patch. False when it was so already. */
-export async function setPatchRolledBack(deps: Deps, input: PatchId & { isRolledBack: boolean }): Promise<boolean> {
+export async function setPatchRolledBack(
+  deps: Deps,
+  actor: Actor,
+  input: PatchId & { isRolledBack: boolean },
+): Promise<boolean> {
   return await changeApp(deps, input.appId, async (trx) => {
     const patch = await lockPatch(trx, input)
     if (patch === undefined) throw new AppError('not_found')
     if (patch.is_rolled_back === input.isRolledBack) return false
     await updatePatchRow(trx, { patchId: input.patchId, set: { is_rolled_back: input.isRolledBack } })
+    await recordAppEvent(deps, trx, actor, {
+      operation: input.isRolledBack ? 'patch.rollback' : 'patch.rollforward',
+      ...describePatch(input.appId, patch),
+    })
     return true
   })
+}
+
+function describePatch(
+  appId: string,
+  patch: { id: number; release_id: number; number: number; release_version: string },
+) {
+  const resources = [
+    { type: 'patch' as const, uid: patch.id },
+    { type: 'release' as const, uid: patch.release_id },
+    { type: 'app' as const, uid: appId },
+  ]
+  return { appId, resources, details: { patch_number: patch.number, release_version: patch.release_version } }
 }

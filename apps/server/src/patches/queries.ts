@@ -1,5 +1,6 @@
 import type { ReleasePlatform } from '@godwit/contract'
 import { sql } from 'kysely'
+import type { AuditActor } from '../audit/describe-actor.ts'
 import type { Db } from '../db/connection.ts'
 
 /** Patches of a release with the names of their channels, newest first. */
@@ -41,7 +42,15 @@ export async function lockPatch(db: Db, input: { appId: string; releaseId?: numb
   return await db
     .selectFrom('patches')
     .innerJoin('releases', 'releases.id', 'patches.release_id')
-    .select(['patches.id', 'patches.is_rolled_back', 'patches.channel_id'])
+    .select([
+      'patches.id',
+      'patches.release_id',
+      'patches.number',
+      'patches.is_rolled_back',
+      'patches.channel_id',
+      'patches.notes',
+      'releases.version as release_version',
+    ])
     .where('releases.app_id', '=', input.appId)
     .where('patches.id', '=', input.patchId)
     .$if(input.releaseId !== undefined, (query) => query.where('patches.release_id', '=', input.releaseId ?? 0))
@@ -104,6 +113,7 @@ export async function insertPatchArtifact(
     sizeBytes: number
     podfileLockHash: string | null
     blobKey: string
+    registeredBy: AuditActor
   },
 ): Promise<{ id: number }> {
   return await db
@@ -117,6 +127,7 @@ export async function insertPatchArtifact(
       size_bytes: input.sizeBytes,
       podfile_lock_hash: input.podfileLockHash,
       blob_key: input.blobKey,
+      registered_by: JSON.stringify(input.registeredBy),
     })
     .returning('id')
     .executeTakeFirstOrThrow()

@@ -17,8 +17,8 @@ export function registerPatchRoutes(app: FastifyInstance, deps: Deps): void {
     const rows = await listReleasePatches(deps, params)
     return { patches: rows.map(toReleasePatch) }
   })
-  bindRoute(app, deps, 'createPatch', async ({ params, body }) => {
-    const row = await createPatch(deps, {
+  bindRoute(app, deps, 'createPatch', async ({ actor, params, body }) => {
+    const row = await createPatch(deps, actor, {
       appId: params.appId,
       releaseId: body.release_id,
       clientPatchId: body.client_patch_id ?? null,
@@ -32,11 +32,11 @@ export function registerPatchRoutes(app: FastifyInstance, deps: Deps): void {
       channel: row.channel ?? undefined,
     }
   })
-  bindRoute(app, deps, 'updatePatch', async ({ params, body }) => {
-    await updatePatch(deps, { ...params, notes: body.notes })
+  bindRoute(app, deps, 'updatePatch', async ({ actor, params, body }) => {
+    await updatePatch(deps, actor, { ...params, notes: body.notes })
   })
-  bindRoute(app, deps, 'createPatchArtifact', async ({ params, body, request }) => {
-    const { id, url } = await registerPatchArtifact(deps, {
+  bindRoute(app, deps, 'createPatchArtifact', async ({ actor, params, body, request }) => {
+    const { id, url } = await registerPatchArtifact(deps, actor, {
       ...params,
       platform: body.platform,
       arch: body.arch,
@@ -49,14 +49,14 @@ export function registerPatchRoutes(app: FastifyInstance, deps: Deps): void {
     const upload_method = chooseUploadMethod(request.headers['x-cli-version']?.toString())
     return { id, patch_id: params.patchId, arch, platform, hash, size, url, upload_method }
   })
-  bindRoute(app, deps, 'promotePatch', async ({ params, body }) => {
-    await promotePatch(deps, { appId: params.appId, patchId: body.patch_id, channelId: body.channel_id })
+  bindRoute(app, deps, 'promotePatch', async ({ actor, params, body }) => {
+    await promotePatch(deps, actor, { appId: params.appId, patchId: body.patch_id, channelId: body.channel_id })
   })
-  bindRoute(app, deps, 'rollBackPatch', async ({ params, reply }) => {
-    if (!(await setPatchRolledBack(deps, { ...params, isRolledBack: true }))) reply.code(304)
+  bindRoute(app, deps, 'rollBackPatch', async ({ actor, params, reply }) => {
+    if (!(await setPatchRolledBack(deps, actor, { ...params, isRolledBack: true }))) reply.code(304)
   })
-  bindRoute(app, deps, 'rollForwardPatch', async ({ params, reply }) => {
-    if (!(await setPatchRolledBack(deps, { ...params, isRolledBack: false }))) reply.code(304)
+  bindRoute(app, deps, 'rollForwardPatch', async ({ actor, params, reply }) => {
+    if (!(await setPatchRolledBack(deps, actor, { ...params, isRolledBack: false }))) reply.code(304)
   })
 }
 

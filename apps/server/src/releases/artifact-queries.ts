@@ -1,4 +1,5 @@
 import type { ReleasePlatform } from '@godwit/contract'
+import type { AuditActor } from '../audit/describe-actor.ts'
 import type { Db } from '../db/connection.ts'
 
 /** Uploaded artifacts of a release, oldest first. */
@@ -17,16 +18,6 @@ export async function listReleaseArtifacts(
     .execute()
 }
 
-export async function findPlatformStatus(db: Db, input: { releaseId: number; platform: ReleasePlatform }) {
-  const row = await db
-    .selectFrom('release_platforms')
-    .select('status')
-    .where('release_id', '=', input.releaseId)
-    .where('platform', '=', input.platform)
-    .executeTakeFirst()
-  return row?.status
-}
-
 export async function insertReleaseArtifact(
   db: Db,
   input: {
@@ -39,6 +30,7 @@ export async function insertReleaseArtifact(
     podfileLockHash: string | null
     canSideload: boolean
     blobKey: string
+    registeredBy: AuditActor
   },
 ): Promise<{ id: number }> {
   return await db
@@ -53,19 +45,22 @@ export async function insertReleaseArtifact(
       podfile_lock_hash: input.podfileLockHash,
       can_sideload: input.canSideload,
       blob_key: input.blobKey,
+      registered_by: JSON.stringify(input.registeredBy),
     })
     .returning('id')
     .executeTakeFirstOrThrow()
 }
 
-/** Also those whose bytes never arrived. */
+/** Also those whose bytes never arrived. Answers their ids. */
 export async function deleteReleaseArtifacts(
   db: Db,
   input: { releaseId: number; platform?: ReleasePlatform | undefined },
-): Promise<void> {
-  await db
+): Promise<number[]> {
+  const rows = await db
     .deleteFrom('release_artifacts')
     .where('release_id', '=', input.releaseId)
     .$if(input.platform !== undefined, (query) => query.where('platform', '=', input.platform ?? 'android'))
+    .returning('id')
     .execute()
+  return rows.map(({ id }) => id).toSorted((a, b) => a - b)
 }

@@ -90,7 +90,7 @@ export async function insertRelease(
 export async function lockRelease(db: Db, input: { appId: string; releaseId: number }) {
   return await db
     .selectFrom('releases')
-    .select(['id', 'last_patch_number'])
+    .select(['id', 'version', 'notes', 'last_patch_number'])
     .where('app_id', '=', input.appId)
     .where('id', '=', input.releaseId)
     .forUpdate()
@@ -108,7 +108,16 @@ export async function updateRelease(
     .execute()
 }
 
-/** Adds the platform, as a draft when no status is given, or changes what is given. */
+export async function findReleasePlatform(db: Db, input: { releaseId: number; platform: ReleasePlatform }) {
+  return await db
+    .selectFrom('release_platforms')
+    .select(['status', 'metadata'])
+    .where('release_id', '=', input.releaseId)
+    .where('platform', '=', input.platform)
+    .executeTakeFirst()
+}
+
+/** Adds the platform, as a draft when no status is given, or changes what is given. Answers what it is then. */
 export async function upsertReleasePlatform(
   db: Db,
   input: {
@@ -117,9 +126,9 @@ export async function upsertReleasePlatform(
     status: ReleaseStatus | undefined
     metadata: Record<string, unknown> | undefined
   },
-): Promise<void> {
+) {
   const metadata = input.metadata === undefined ? null : JSON.stringify(input.metadata)
-  await db
+  return await db
     .insertInto('release_platforms')
     .values({ release_id: input.releaseId, platform: input.platform, status: input.status ?? 'draft', metadata })
     .onConflict((conflict) =>
@@ -129,15 +138,16 @@ export async function upsertReleasePlatform(
         updated_at: sql<Date>`now()`,
       })),
     )
-    .execute()
+    .returning(['status', 'metadata'])
+    .executeTakeFirstOrThrow()
 }
 
-/** Whether there was one. */
-export async function deleteRelease(db: Db, input: { appId: string; releaseId: number }): Promise<boolean> {
-  const { numDeletedRows } = await db
+/** Which version it was; undefined when there was none. */
+export async function deleteRelease(db: Db, input: { appId: string; releaseId: number }) {
+  return await db
     .deleteFrom('releases')
     .where('app_id', '=', input.appId)
     .where('id', '=', input.releaseId)
+    .returning('version')
     .executeTakeFirst()
-  return numDeletedRows > 0n
 }

@@ -13,8 +13,8 @@ export function registerReleaseRoutes(app: FastifyInstance, deps: Deps): void {
     const rows = await list(deps.db, { appId: params.appId })
     return { releases: rows.map(toRelease) }
   })
-  bindRoute(app, deps, 'createRelease', async ({ params, body }) => {
-    const row = await createRelease(deps, {
+  bindRoute(app, deps, 'createRelease', async ({ actor, params, body }) => {
+    const row = await createRelease(deps, actor, {
       appId: params.appId,
       version: body.version,
       flutterRevision: body.flutter_revision,
@@ -24,8 +24,8 @@ export function registerReleaseRoutes(app: FastifyInstance, deps: Deps): void {
     return { release: toRelease(row) }
   })
   bindRoute(app, deps, 'getRelease', async ({ params }) => ({ release: toRelease(await getRelease(deps, params)) }))
-  bindRoute(app, deps, 'updateRelease', async ({ params, body }) => {
-    await updateRelease(deps, {
+  bindRoute(app, deps, 'updateRelease', async ({ actor, params, body }) => {
+    await updateRelease(deps, actor, {
       ...params,
       platform: body.platform ?? undefined,
       status: body.status ?? undefined,
@@ -33,19 +33,19 @@ export function registerReleaseRoutes(app: FastifyInstance, deps: Deps): void {
       notes: body.notes,
     })
   })
-  bindRoute(app, deps, 'deleteRelease', async ({ params }) => {
-    await deleteRelease(deps, params)
+  bindRoute(app, deps, 'deleteRelease', async ({ actor, params }) => {
+    await deleteRelease(deps, actor, params)
   })
   registerArtifactRoutes(app, deps)
 }
 
 function registerArtifactRoutes(app: FastifyInstance, deps: Deps): void {
-  bindRoute(app, deps, 'listReleaseArtifacts', async ({ params, query }) => {
-    const rows = await listReleaseArtifacts(deps, { ...params, arch: query.arch, platform: query.platform })
+  bindRoute(app, deps, 'listReleaseArtifacts', async ({ actor, params, query }) => {
+    const rows = await listReleaseArtifacts(deps, actor, { ...params, arch: query.arch, platform: query.platform })
     return { artifacts: rows.map(toReleaseArtifact) }
   })
-  bindRoute(app, deps, 'createReleaseArtifact', async ({ params, body, request }) => {
-    const { id, url } = await registerReleaseArtifact(deps, {
+  bindRoute(app, deps, 'createReleaseArtifact', async ({ actor, params, body, request }) => {
+    const { id, url } = await registerReleaseArtifact(deps, actor, {
       ...params,
       platform: body.platform,
       arch: body.arch,
@@ -59,8 +59,8 @@ function registerArtifactRoutes(app: FastifyInstance, deps: Deps): void {
     const upload_method = chooseUploadMethod(request.headers['x-cli-version']?.toString())
     return { id, release_id: params.releaseId, arch, platform, hash, size, url, upload_method }
   })
-  bindRoute(app, deps, 'deleteReleaseArtifacts', async ({ params, query }) => {
-    await deleteReleaseArtifacts(deps, { ...params, platform: query.platform })
+  bindRoute(app, deps, 'deleteReleaseArtifacts', async ({ actor, params, query }) => {
+    await deleteReleaseArtifacts(deps, actor, { ...params, platform: query.platform })
   })
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { requireLiveSession } from '../sessions/actions.ts'
 import { findUser } from '../users/queries.ts'
 import { deleteSecondFactor, updateLastStep, updatePendingSecret, updateSecondFactorAsOn } from './queries.ts'
 import { findStep, secretBytes } from './rules.ts'
@@ -8,19 +9,24 @@ import { findStep, secretBytes } from './rules.ts'
 const wrongCode = 'code: is wrong or was used already. Wait for the next one.'
 
 /** Makes the secret of a second factor that is on once its first code was entered. */
-export async function startSecondFactor(deps: Pick<Deps, 'db'>, input: { userId: number }): Promise<void> {
+export async function startSecondFactor(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  input: { userId: number; sessionId: string },
+): Promise<void> {
+  const { userId, sessionId } = input
   const secret = randomBytes(secretBytes)
   await deps.db.transaction().execute(async (trx) => {
-    await updatePendingSecret(trx, { ...input, secret })
+    await requireLiveSession(trx, { id: sessionId, userId, now: deps.clock() })
+    await updatePendingSecret(trx, { userId, secret })
   })
 }
 
 /** Turns the second factor on with a code that shows that the person's app has the secret. */
 export async function turnOnSecondFactor(
   deps: Pick<Deps, 'db' | 'clock' | 'signInLimits'>,
-  input: { userId: number; code: string },
+  input: { userId: number; sessionId: string; code: string },
 ): Promise<void> {
-  const { userId, code } = input
+  const { userId, sessionId, code } = input
   const forgive = await deps.signInLimits.takeCode({ userId })
   const user = await findUser(deps.db, { id: userId })
   const secret = user?.totp_secret ?? undefined
@@ -30,9 +36,10 @@ export async function turnOnSecondFactor(
   const now = deps.clock()
   const step = findStep(code, { secret, lastStep: null, now })
   if (step === undefined) throw new AppError('invalid_request', wrongCode)
-  const isOn = await deps.db
-    .transaction()
-    .execute(async (trx) => await updateSecondFactorAsOn(trx, { userId, secret, step, at: now }))
+  const isOn = await deps.db.transaction().execute(async (trx) => {
+    await requireLiveSession(trx, { id: sessionId, userId, now })
+    return await updateSecondFactorAsOn(trx, { userId, secret, step, at: now })
+  })
   if (!isOn) throw new AppError('invalid_request', 'code: belongs to another second factor. Start again.')
   await forgive()
 }
@@ -53,9 +60,13 @@ export async function acceptCode(
   return true
 }
 
-/** For the person, who has just shown a password or a code, and for the operator when the device is lost. */
-export async function turnOffSecondFactor(deps: Pick<Deps, 'db'>, input: { userId: number }): Promise<void> {
+export async function turnOffSecondFactor(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  input: { userId: number; sessionId: string },
+): Promise<void> {
+  const { userId, sessionId } = input
   await deps.db.transaction().execute(async (trx) => {
-    await deleteSecondFactor(trx, input)
+    await requireLiveSession(trx, { id: sessionId, userId, now: deps.clock() })
+    await deleteSecondFactor(trx, { userId })
   })
 }

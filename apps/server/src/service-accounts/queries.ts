@@ -57,3 +57,13 @@ export async function updateServiceAccountRole(
 export async function deleteServiceAccount(db: Db, input: { serviceAccountId: number }): Promise<void> {
   await db.deleteFrom('service_accounts').where('id', '=', input.serviceAccountId).execute()
 }
+
+/** Also one that was revoked. */
+export async function findServiceAccountKey(db: Db, input: { serviceAccountId: number; keyId: number }) {
+  return await db
+    .selectFrom('api_keys')
+    .select(['name', 'revoked_at'])
+    .where('id', '=', input.keyId)
+    .where('service_account_id', '=', input.serviceAccountId)
+    .executeTakeFirst()
+}

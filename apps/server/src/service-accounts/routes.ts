@@ -20,26 +20,26 @@ export function registerServiceAccountRoutes(app: FastifyInstance, deps: Deps): 
     const rows = await listServiceAccounts(deps.db, params)
     return { service_accounts: rows.map(toServiceAccount) }
   })
-  bindRoute(app, deps, 'createServiceAccount', async ({ params, body }) =>
-    toServiceAccount(await createServiceAccount(deps, { ...params, name: body.name })),
+  bindRoute(app, deps, 'createServiceAccount', async ({ actor, params, body }) =>
+    toServiceAccount(await createServiceAccount(deps, actor, { ...params, name: body.name })),
   )
-  bindRoute(app, deps, 'updateServiceAccount', async ({ params, body }) => {
-    await changeServiceAccountRole(deps, { ...params, role: body.role })
+  bindRoute(app, deps, 'updateServiceAccount', async ({ actor, params, body }) => {
+    await changeServiceAccountRole(deps, actor, { ...params, role: body.role })
   })
-  bindRoute(app, deps, 'deleteServiceAccount', async ({ params }) => {
-    await removeServiceAccount(deps, params)
+  bindRoute(app, deps, 'deleteServiceAccount', async ({ actor, params }) => {
+    await removeServiceAccount(deps, actor, params)
   })
   bindRoute(app, deps, 'listServiceAccountKeys', async ({ params }) => {
     const rows = await listServiceAccountKeys(deps, params)
     return { keys: rows.map(toServiceAccountKey) }
   })
-  bindRoute(app, deps, 'createServiceAccountKey', async ({ params, body }) => {
+  bindRoute(app, deps, 'createServiceAccountKey', async ({ actor, params, body }) => {
     const { name, expires_in: expiresIn } = body
-    const { key, ...row } = await createServiceAccountKey(deps, { ...params, name, expiresIn })
+    const { key, ...row } = await createServiceAccountKey(deps, actor, { ...params, name, expiresIn })
     return { ...toServiceAccountKey(row), key }
   })
-  bindRoute(app, deps, 'revokeServiceAccountKey', async ({ params }) => {
-    await revokeServiceAccountKey(deps, params)
+  bindRoute(app, deps, 'revokeServiceAccountKey', async ({ actor, params }) => {
+    await revokeServiceAccountKey(deps, actor, params)
   })
 }
 

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../db/connection.ts'
+import { AppError } from '../errors.ts'
+import { lockPasswordHash } from '../passwords/queries.ts'
 import { generateToken, hashToken } from '../random-tokens.ts'
-import { insertSession } from './queries.ts'
+import { findLiveSession, insertSession } from './queries.ts'
 
 /** How somebody showed who they are. */
 export type SignIn = {
@@ -45,4 +47,14 @@ export async function startClientSession(
   const expiresAt = new Date(input.now.getTime() + input.lifetimeMs)
   await insertSession(db, { ...input, id, cookieHash: null, createdAt: input.now, expiresAt })
   return { id, expiresAt }
+}
+
+/**
+ * Refuses what a session that has ended meanwhile had begun. Waits for a change of password, which ends sessions, and keeps
+ * the next one waiting until the transaction ends.
+ */
+export async function requireLiveSession(trx: Db, input: { id: string; userId: number; now: Date }): Promise<void> {
+  await lockPasswordHash(trx, { userId: input.userId })
+  const session = await findLiveSession(trx, input)
+  if (session === undefined) throw new AppError('unauthenticated', 'You have been signed out. Sign in again.')
 }

@@ -1,6 +1,7 @@
 import { apiKeyPermissions, serviceAccountRolePermissions } from '@godwit/contract'
 import type { Deps } from '../deps.ts'
-import type { Actor } from '../http/actor.ts'
+import type { Caller } from '../http/actor.ts'
+import type { Refusal } from '../http/authenticate.ts'
 import { findLiveFederatedSession } from '../trust-rules/queries.ts'
 import { findLiveSession } from './queries.ts'
 
@@ -10,21 +11,19 @@ export function isJwt(token: string): boolean {
 }
 
 /** Looks its session up on every request: a token of a revoked session fails at once, not only when it has ended. */
-export async function findActorByAccessToken(deps: Deps, token: string): Promise<Actor | undefined> {
+export async function findCallerByAccessToken(deps: Deps, token: string): Promise<Caller | Refusal> {
   const verified = await deps.accessTokens.verify(token)
-  if ('refusal' in verified) {
-    deps.log.warn({ reason: verified.refusal }, 'an access token was refused')
-    return undefined
-  }
+  if ('refusal' in verified) return verified
   const { claims } = verified
   const now = deps.clock()
-  if (claims.kind === 'federated') return await findFederatedActor(deps, claims.sid, now)
+  if (claims.kind === 'federated') return await findFederatedCaller(deps, claims.sid, now)
   const session = await findLiveSession(deps.db, { id: claims.sid, now })
-  if (session === undefined || String(session.user_id) !== claims.sub) return undefined
+  if (session === undefined || String(session.user_id) !== claims.sub) return { refusal: 'its session has ended' }
   return {
     kind: 'person',
     userId: session.user_id,
     email: session.email,
+    name: session.display_name ?? session.email,
     credential: {
       kind: 'session',
       id: session.id,
@@ -36,9 +35,9 @@ export async function findActorByAccessToken(deps: Deps, token: string): Promise
   }
 }
 
-async function findFederatedActor(deps: Deps, id: string, now: Date): Promise<Actor | undefined> {
+async function findFederatedCaller(deps: Deps, id: string, now: Date): Promise<Caller | Refusal> {
   const session = await findLiveFederatedSession(deps.db, { id, now })
-  if (session === undefined) return undefined
+  if (session === undefined) return { refusal: 'its session has ended' }
   return {
     kind: 'service_account',
     serviceAccountId: session.service_account_id,

@@ -16,5 +16,5 @@ export async function maintainSessions(deps: Pick<Deps, 'db' | 'clock' | 'signin
   await deps.signingKeys.rotate()
   await deleteEndedSessions(deps.db, { before: new Date(now - keepEndedMs) })
   await deleteUsedRefreshTokens(deps.db, { before: new Date(now - keepUsedTokensMs) })
-  await deleteExpiredRecords(deps.db, { before: new Date(now - keepEndedMs) })
+  await deleteExpiredRecords(deps.db, { before: new Date(now) })
 }

@@ -3,10 +3,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { html } from 'ghtml'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { readSource } from '../http/request-source.ts'
 import { acceptInvitationByToken, declineInvitationByToken } from '../invitations/answer-actions.ts'
 import { findInvitationByToken } from '../invitations/queries.ts'
 import { findUserByEmail } from '../users/queries.ts'
 import { renderNewPasswordField } from './account-pages.ts'
+import { toActor } from './actor-of-session.ts'
 import { readBrowserSession, signInBrowser } from './browser-session.ts'
 import { createFormToken, requireFormToken } from './csrf.ts'
 import { describeRefusal, readForm } from './form.ts'
@@ -34,7 +36,7 @@ export function registerInvitationPages(app: FastifyInstance, deps: Deps): void 
     forSignedIn(deps, async (request, reply, session) => {
       const token = readToken(request)
       const invitation = await getInvitation(deps, token)
-      await acceptInvitationByToken(deps, { token, userId: session.user_id })
+      await acceptInvitationByToken(deps, toActor(session, request), { token, userId: session.user_id })
       return sendAnswered(reply, 'You are in', describeJoined(invitation))
     }),
   )
@@ -42,7 +44,8 @@ export function registerInvitationPages(app: FastifyInstance, deps: Deps): void 
   app.post(
     `${path}/decline`,
     forSignedIn(deps, async (request, reply, session) => {
-      await declineInvitationByToken(deps, { token: readToken(request), userId: session.user_id })
+      const input = { token: readToken(request), userId: session.user_id }
+      await declineInvitationByToken(deps, toActor(session, request), input)
       return sendAnswered(reply, 'Declined', 'You declined the invitation.')
     }),
   )
@@ -58,6 +61,7 @@ export function registerInvitationPages(app: FastifyInstance, deps: Deps): void 
         email: invitation.email,
         displayName: form.display_name.trim(),
         password: form.new_password,
+        source: readSource(request),
       })
       await signInBrowser(deps, request, reply, { ...account, issuer: deps.config.publicUrl, isMfa: false })
     } catch (error) {

@@ -28,6 +28,9 @@ const limits = {
   /** Mails to one account, and mails that one address asks for. */
   mail: { points: 3, duration: hour },
   mailByAddress: { points: 20, duration: hour },
+  /** Invitations to one mailbox from any organization, and from one organization to any mailboxes. */
+  invitation: { points: 5, duration: day },
+  invitationOfOrganization: { points: 200, duration: day },
 }
 
 type LimitName = keyof typeof limits
@@ -42,35 +45,43 @@ export type SignInLimits = {
   takeCode: (input: { userId: number; pendingId?: string }) => Promise<() => Promise<void>>
   /** Counts a mail that somebody asks for. */
   takeMail: (input: { email: string; address: string }) => Promise<void>
+  /** Counts a mail that invites. Apart from the others: nobody can use up somebody's mails for a lost password. */
+  takeInvitation: (input: { email: string; organizationId: number }) => Promise<void>
+}
+
+type Limiters = Record<LimitName, RateLimiterPostgres>
+
+function createLimiters(pool: pg.Pool): Limiters {
+  const names = Object.keys(limits) as LimitName[]
+  const entries = names.map((name, index) => [
+    name,
+    new RateLimiterPostgres({
+      ...limits[name],
+      storeClient: pool,
+      storeType: 'pool',
+      tableName: 'sign_in_limits',
+      tableCreated: true,
+      keyPrefix: name,
+      // One of them removes the expired rows of all.
+      clearExpiredByTimeout: index === 0,
+    }),
+  ])
+  return Object.fromEntries(entries) as Limiters
+}
+
+async function takeFrom(limiters: Limiters, name: LimitName, key: string): Promise<void> {
+  try {
+    await limiters[name].consume(key)
+  } catch (refusal) {
+    if (refusal instanceof RateLimiterRes) throw refuse(refusal.msBeforeNext)
+    throw refusal
+  }
 }
 
 /** Counters in the database, shared by all instances and kept over a restart. Keys are hashes: the table names nobody. */
 export function createSignInLimits(options: { pool: pg.Pool }): SignInLimits {
-  const limiters = Object.fromEntries(
-    Object.entries(limits).map(([name, limit], index) => [
-      name,
-      new RateLimiterPostgres({
-        ...limit,
-        storeClient: options.pool,
-        storeType: 'pool',
-        tableName: 'sign_in_limits',
-        tableCreated: true,
-        keyPrefix: name,
-        // One of them removes the expired rows of all.
-        clearExpiredByTimeout: index === 0,
-      }),
-    ]),
-  ) as Record<LimitName, RateLimiterPostgres>
-
-  const take = async (name: LimitName, key: string) => {
-    try {
-      await limiters[name].consume(key)
-    } catch (refusal) {
-      if (refusal instanceof RateLimiterRes) throw refuse(refusal.msBeforeNext)
-      throw refusal
-    }
-  }
-
+  const limiters = createLimiters(options.pool)
+  const take = (name: LimitName, key: string) => takeFrom(limiters, name, key)
   return {
     async takePassword({ email, address }) {
       const account = hashKey(email.toLowerCase())
@@ -103,6 +114,10 @@ export function createSignInLimits(options: { pool: pg.Pool }): SignInLimits {
     async takeMail({ email, address }) {
       await take('mailByAddress', hashKey(readNetwork(address)))
       await take('mail', hashKey(email.toLowerCase()))
+    },
+    async takeInvitation({ email, organizationId }) {
+      await take('invitationOfOrganization', hashKey(String(organizationId)))
+      await take('invitation', hashKey(email.toLowerCase()))
     },
   }
 }

@@ -23,40 +23,41 @@ export function registerSecondFactorPages(app: FastifyInstance, deps: Deps): voi
     forSignedIn(deps, async (request, reply, session) => await sendSecondFactor(deps, request, reply, session)),
   )
 
+  /** Each step needs the password: a stolen session neither sees the secret nor turns anything on or off. */
   const registerForm = (
     action: string,
-    next: string,
-    act: (request: FastifyRequest, session: BrowserSession) => Promise<void>,
+    act: (request: FastifyRequest, reply: FastifyReply, session: BrowserSession) => Promise<FastifyReply>,
   ) => {
     app.post(
       `${path}/${action}`,
       forSignedIn(deps, async (request, reply, session) => {
+        const form = readForm(request, ['current_password'])
+        let isOwner = false
         try {
-          await act(request, session)
+          await requireProofOfOwner(deps, { session, password: form.current_password, address: request.ip })
+          isOwner = true
+          return await act(request, reply, session)
         } catch (error) {
           const refusal = describeRefusal(request, error)
           if (refusal === undefined) throw error
-          return await sendSecondFactor(deps, request, reply, session, refusal)
+          return await sendSecondFactor(deps, request, reply, session, { refusal, showsSecret: isOwner })
         }
-        return reply.redirect(next, 303)
       }),
     )
   }
-  const requirePassword = async (request: FastifyRequest, session: BrowserSession) => {
-    const form = readForm(request, ['current_password'])
-    await requireProofOfOwner(deps, { session, password: form.current_password, address: request.ip })
-  }
 
-  registerForm('start', path, async (request, session) => {
-    await requirePassword(request, session)
-    await startSecondFactor(deps, { userId: session.user_id })
+  registerForm('start', async (request, reply, session) => {
+    await startSecondFactor(deps, { userId: session.user_id, sessionId: session.id })
+    return await sendSecondFactor(deps, request, reply, session, { showsSecret: true })
   })
-  registerForm('confirm', '/account?notice=second-factor-on', async (request, session) => {
-    await turnOnSecondFactor(deps, { userId: session.user_id, code: readForm(request, ['code']).code })
+  registerForm('confirm', async (request, reply, session) => {
+    const { code } = readForm(request, ['code'])
+    await turnOnSecondFactor(deps, { userId: session.user_id, sessionId: session.id, code })
+    return reply.redirect('/account?notice=second-factor-on', 303)
   })
-  registerForm('off', '/account?notice=second-factor-off', async (request, session) => {
-    await requirePassword(request, session)
-    await turnOffSecondFactor(deps, { userId: session.user_id })
+  registerForm('off', async (_request, reply, session) => {
+    await turnOffSecondFactor(deps, { userId: session.user_id, sessionId: session.id })
+    return reply.redirect('/account?notice=second-factor-off', 303)
   })
 }
 
@@ -65,15 +66,15 @@ async function sendSecondFactor(
   request: FastifyRequest,
   reply: FastifyReply,
   session: BrowserSession,
-  refusal?: { error: string; field: string },
+  state: { refusal?: { error: string; field: string }; showsSecret?: boolean } = {},
 ): Promise<FastifyReply> {
   const token = await createFormToken(deps, request, reply)
   const user = await findUser(deps.db, { id: session.user_id })
   if (user === undefined) throw new AppError('not_found')
-  const isWrong = refusal !== undefined
-  const body = await renderStep(deps, user, { token, isWrong })
+  const { refusal, showsSecret = false } = state
+  const body = await renderStep(deps, user, { token, wrongField: refusal?.field, showsSecret })
   return sendPage(reply, {
-    status: isWrong ? 400 : 200,
+    status: refusal === undefined ? 200 : 400,
     title: 'Second factor',
     error: refusal?.error,
     body: html`!${body}
@@ -84,39 +85,45 @@ async function sendSecondFactor(
 async function renderStep(
   deps: Deps,
   user: NonNullable<Awaited<ReturnType<typeof findUser>>>,
-  state: { token: string; isWrong: boolean },
+  state: { token: string; wrongField: string | undefined; showsSecret: boolean },
 ): Promise<Html> {
-  const { token, isWrong } = state
+  const { token, wrongField } = state
   if (user.password_hash === null) {
     return html`<p>It protects sign-in with a password, which this account does not have. Set one first.</p>`
   }
-  const password = renderField({
+  const password = renderPasswordField(wrongField === 'current_password')
+  if (user.totp_enabled_at !== null) {
+    return html`<p>On: signing in with your password asks for a code of your authenticator app.</p>
+!${renderForm({ action: `${path}/off`, token, body: password, button: 'Turn off' })}`
+  }
+  if (state.showsSecret && user.totp_secret !== null) {
+    return await renderEnrolment(deps, { email: user.email, secret: user.totp_secret, token, wrongField })
+  }
+  return html`<p>With it, signing in takes your password and a code that an app on your phone shows.</p>
+!${renderForm({ action: `${path}/start`, token, body: password, button: 'Continue' })}`
+}
+
+function renderPasswordField(isWrong: boolean): Html {
+  return renderField({
     name: 'current_password',
     label: 'Current password',
     type: 'password',
     autocomplete: 'current-password',
     isWrong,
   })
-  if (user.totp_enabled_at !== null) {
-    return html`<p>On: signing in with your password asks for a code of your authenticator app.</p>
-!${renderForm({ action: `${path}/off`, token, body: password, button: 'Turn off' })}`
-  }
-  if (user.totp_secret === null) {
-    return html`<p>With it, signing in takes your password and a code that an app on your phone shows.</p>
-!${renderForm({ action: `${path}/start`, token, body: password, button: 'Continue' })}`
-  }
-  return await renderEnrolment(deps, { email: user.email, secret: user.totp_secret, token, isWrong })
 }
 
 async function renderEnrolment(
   deps: Deps,
-  input: { email: string; secret: Buffer; token: string; isWrong: boolean },
+  input: { email: string; secret: Buffer; token: string; wrongField: string | undefined },
 ): Promise<Html> {
-  const { token, isWrong } = input
+  const { token, wrongField } = input
   const { uri, text } = describeSecret({ ...input, publicUrl: deps.config.publicUrl })
   const picture = await qrCode.toString(uri, { type: 'svg', margin: 1 })
+  const fields = html`!${renderCodeField({ isWrong: wrongField === 'code', isFocused: false })}
+!${renderPasswordField(wrongField === 'current_password')}`
   return html`<p>Scan this with an authenticator app, then enter the code that it shows.</p>
 <div class="qr" role="img" aria-label="QR code of the key below">!${picture}</div>
 <p>Or type this key into the app:<br><code>${text}</code></p>
-!${renderForm({ action: `${path}/confirm`, token, body: renderCodeField({ isWrong, isFocused: false }), button: 'Turn on' })}`
+!${renderForm({ action: `${path}/confirm`, token, body: fields, button: 'Turn on' })}`
 }

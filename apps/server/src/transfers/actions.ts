@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import type { RequestSource } from '../http/actor.ts'
 import { finishUpload, getUpload, type Upload } from './finish-upload.ts'
 import { advanceReceivedBytes, resetReceivedBytes } from './queries.ts'
 import { hashBytes, type RequestBytes, takeBytes } from './request-bytes.ts'
@@ -7,23 +8,22 @@ import { type ChunkDecision, chooseAnswer, decideChunk, otherBytesConflict, pars
 
 export type UploadAnswer = { isComplete: true } | { isComplete: false; receivedBytes: number }
 
+type UploadRequest = { bytes: RequestBytes; contentRange: string | undefined; from: RequestSource }
+
 /** Receives what a request brings of a registered artifact: all of it, or with Content-Range a chunk or a question. */
-export async function receiveUpload(
-  deps: Deps,
-  input: { blobKey: string; bytes: RequestBytes; contentRange: string | undefined },
-): Promise<UploadAnswer> {
+export async function receiveUpload(deps: Deps, input: UploadRequest & { blobKey: string }): Promise<UploadAnswer> {
   let upload = await getUpload(deps.db, input.blobKey)
   if (!upload.isFinished && (await deps.blobs.findSize(upload.blobKey)) !== undefined) {
     // The process died between making the bytes final and saying so: they are the artifact's, whatever is sent now.
-    await finishUpload(deps, upload.blobKey)
+    await finishUpload(deps, upload.blobKey, input.from)
     upload = await getUpload(deps.db, upload.blobKey)
   }
-  if (input.contentRange !== undefined) return await receiveChunk(deps, upload, input.bytes, input.contentRange)
+  if (input.contentRange !== undefined) return await receiveChunk(deps, upload, input, input.contentRange)
   if (upload.isFinished) return await compareWithFinished(upload, input.bytes)
-  return await receiveWhole(deps, upload, input.bytes)
+  return await receiveWhole(deps, upload, input)
 }
 
-async function receiveWhole(deps: Deps, upload: Upload, bytes: RequestBytes): Promise<UploadAnswer> {
+async function receiveWhole(deps: Deps, upload: Upload, { bytes, from }: UploadRequest): Promise<UploadAnswer> {
   const { blobKey: key, sizeBytes } = upload
   if (bytes.contentLength !== undefined && bytes.contentLength > sizeBytes) {
     throw new AppError('payload_too_large', `size: ${sizeBytes} bytes were registered`)
@@ -40,53 +40,57 @@ async function receiveWhole(deps: Deps, upload: Upload, bytes: RequestBytes): Pr
     await deps.blobs.discard(key)
     throw error
   }
-  return await advance(deps, { key, fromBytes: 0, toBytes: sizeBytes })
+  return await advance(deps, from, { key, fromBytes: 0, toBytes: sizeBytes })
 }
 
 /** What arrived of a chunk stays, whatever became of its rest. */
 async function receiveChunk(
   deps: Deps,
   upload: Upload,
-  bytes: RequestBytes,
+  request: UploadRequest,
   contentRange: string,
 ): Promise<UploadAnswer> {
   const range = parseContentRange(contentRange)
   if (range === undefined) {
     throw new AppError('invalid_request', 'Content-Range: must be bytes FROM-TO/TOTAL or bytes */TOTAL')
   }
-  const decision = decideChunk(upload, range, bytes.contentLength)
+  const decision = decideChunk(upload, range, request.bytes.contentLength)
   if (decision.kind === 'refuse') throw new AppError('invalid_request', decision.details)
-  if (decision.kind === 'answer') return await answerProgress(deps, upload.blobKey)
-  return await storeChunk(deps, upload.blobKey, bytes, decision)
+  if (decision.kind === 'answer') return await answerProgress(deps, request.from, upload.blobKey)
+  return await storeChunk(deps, upload.blobKey, request, decision)
 }
 
 async function storeChunk(
   deps: Deps,
   key: string,
-  bytes: RequestBytes,
+  { bytes, from }: UploadRequest,
   chunk: ChunkDecision & { kind: 'store' },
 ): Promise<UploadAnswer> {
   const { writtenBytes, failure } = await deps.blobs.write(key, {
     offset: chunk.offset,
     source: takeBytes(bytes.source, chunk),
   })
-  const answer = await advance(deps, { key, fromBytes: chunk.offset, toBytes: chunk.offset + writtenBytes })
+  const answer = await advance(deps, from, { key, fromBytes: chunk.offset, toBytes: chunk.offset + writtenBytes })
   // Any other failure is a broken connection: nobody hears the answer, and the client will ask.
   if (failure instanceof AppError) throw failure
   return answer
 }
 
 /** Bytes count only now that they are durable. When another process was faster, its truth is the answer. */
-async function advance(deps: Deps, input: Parameters<typeof advanceReceivedBytes>[1]): Promise<UploadAnswer> {
+async function advance(
+  deps: Deps,
+  from: RequestSource,
+  input: Parameters<typeof advanceReceivedBytes>[1],
+): Promise<UploadAnswer> {
   await advanceReceivedBytes(deps.db, input)
-  return await answerProgress(deps, input.key)
+  return await answerProgress(deps, from, input.key)
 }
 
-async function answerProgress(deps: Deps, blobKey: string): Promise<UploadAnswer> {
+async function answerProgress(deps: Deps, from: RequestSource, blobKey: string): Promise<UploadAnswer> {
   const upload = await getUpload(deps.db, blobKey)
   const answer = chooseAnswer(upload)
   if (answer === 'incomplete') return { isComplete: false, receivedBytes: upload.receivedBytes }
-  if (answer === 'finish') await finishUpload(deps, blobKey)
+  if (answer === 'finish') await finishUpload(deps, blobKey, from)
   return { isComplete: true }
 }
 

@@ -1,12 +1,15 @@
 import type { ErrorCode } from '@godwit/contract'
+import { type AuditActor, unknownActor } from '../audit/describe-actor.ts'
+import { type Doer, recordAppEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { changeApp } from '../devices/app-changes.ts'
 import { AppError } from '../errors.ts'
+import type { RequestSource } from '../http/actor.ts'
 import { findUploadedPatchArtifact, lockPatch } from '../patches/queries.ts'
 import { findRegistrationConflict as findPatchConflict } from '../patches/rules.ts'
-import { findPlatformStatus, listReleaseArtifacts } from '../releases/artifact-queries.ts'
-import { lockRelease } from '../releases/queries.ts'
+import { listReleaseArtifacts } from '../releases/artifact-queries.ts'
+import { findReleasePlatform, lockRelease } from '../releases/queries.ts'
 import {
   deleteArtifact,
   findBlob,
@@ -49,8 +52,9 @@ async function findArtifact(db: Db, blobKey: string): Promise<Artifact | undefin
 /**
  * Completes the artifact whose bytes are all stored. The bytes are in place before the transaction that says so, and
  * everything here may be done again: after a crash between the two, the client's next request comes through here.
+ * `from` is that of the request that completes it, for the audit log.
  */
-export async function finishUpload(deps: Deps, blobKey: string): Promise<void> {
+export async function finishUpload(deps: Deps, blobKey: string, from: RequestSource): Promise<void> {
   const { artifact, isFinished, sizeBytes } = await getUpload(deps.db, blobKey)
   if (isFinished) return
   const sha256 = await deps.blobs.hash(blobKey, sizeBytes)
@@ -65,11 +69,11 @@ export async function finishUpload(deps: Deps, blobKey: string): Promise<void> {
     throw new AppError('hash_mismatch', `hash: ${artifact.hash} was registered, the bytes have ${sha256}`)
   }
   await deps.blobs.finish(blobKey, sizeBytes)
-  const conflict = await completeArtifact(deps, artifact, { blobKey, sha256 })
+  const conflict = await completeArtifact(deps, artifact, { blobKey, sha256, from })
   if (conflict !== undefined) throw new AppError(conflict)
 }
 
-type Completion = { blobKey: string; sha256: string }
+type Completion = { blobKey: string; sha256: string; from: RequestSource }
 
 /** The conflict that the artifact lost to, after its row has been deleted; undefined when it is complete. */
 async function completeArtifact(
@@ -87,14 +91,17 @@ async function completeReleaseArtifact(deps: Deps, trx: Db, artifact: ReleaseArt
   const table = 'release_artifacts'
   if ((await lockRelease(trx, artifact)) === undefined) throw new AppError('not_found')
   const [uploaded] = await listReleaseArtifacts(trx, artifact)
-  const platformStatus = await findPlatformStatus(trx, artifact)
+  const platformStatus = (await findReleasePlatform(trx, artifact))?.status
   const place = placeReleaseArtifact({ candidateId: artifact.id, uploadedId: uploaded?.id, platformStatus })
   if (place === 'refuse') {
     await dropArtifact(deps, trx, { table, id: artifact.id })
     return 'artifact_exists'
   }
-  if (place === 'replace' && uploaded !== undefined) await dropArtifact(deps, trx, { table, id: uploaded.id })
+  const replaced = place === 'replace' ? uploaded : undefined
+  if (replaced !== undefined) await dropArtifact(deps, trx, { table, id: replaced.id })
   await markComplete(deps, trx, { table, id: artifact.id }, completion)
+  // Otherwise another request has completed it, and recorded that.
+  if (uploaded?.id !== artifact.id) await recordReleaseUpload(deps, trx, { artifact, completion, replaced })
   return undefined
 }
 
@@ -103,9 +110,13 @@ async function completePatchArtifact(deps: Deps, trx: Db, artifact: PatchArtifac
   if ((await lockPatch(trx, artifact)) === undefined) throw new AppError('not_found')
   const uploaded = await findUploadedPatchArtifact(trx, artifact)
   const conflict = uploaded?.id === artifact.id ? undefined : findPatchConflict({ uploaded, candidate: artifact })
-  if (conflict === undefined) await markComplete(deps, trx, { table, id: artifact.id }, completion)
-  else await dropArtifact(deps, trx, { table, id: artifact.id })
-  return conflict
+  if (conflict !== undefined) {
+    await dropArtifact(deps, trx, { table, id: artifact.id })
+    return conflict
+  }
+  await markComplete(deps, trx, { table, id: artifact.id }, completion)
+  if (uploaded === undefined) await recordPatchUpload(deps, trx, { artifact, completion })
+  return undefined
 }
 
 type ArtifactRow = Parameters<typeof deleteArtifact>[1]
@@ -119,4 +130,47 @@ async function dropArtifact(deps: Deps, trx: Db, row: ArtifactRow): Promise<void
 async function markComplete(deps: Deps, trx: Db, row: ArtifactRow, { blobKey, sha256 }: Completion): Promise<void> {
   if (!(await updateUploadedAt(trx, { ...row, uploadedAt: deps.clock() }))) throw new AppError('not_found')
   await updateBlobSha256(trx, { key: blobKey, sha256 })
+}
+
+async function recordReleaseUpload(
+  deps: Deps,
+  trx: Db,
+  input: { artifact: ReleaseArtifact; completion: Completion; replaced: { id: number } | undefined },
+): Promise<void> {
+  const { artifact, completion, replaced } = input
+  const { id, appId, releaseId, releaseVersion, platform, arch } = artifact
+  await recordAppEvent(deps, trx, describeUploader(artifact, completion), {
+    operation: replaced === undefined ? 'release_artifact.upload' : 'release_artifact.replace',
+    appId,
+    resources: [
+      { type: 'release_artifact', uid: id },
+      { type: 'release', uid: releaseId },
+      { type: 'app', uid: appId },
+    ],
+    details: { release_version: releaseVersion, platform, arch, replaced_artifact_id: replaced?.id },
+  })
+}
+
+async function recordPatchUpload(
+  deps: Deps,
+  trx: Db,
+  { artifact, completion }: { artifact: PatchArtifact; completion: Completion },
+): Promise<void> {
+  const { id, appId, releaseId, releaseVersion, patchId, patchNumber, platform, arch } = artifact
+  await recordAppEvent(deps, trx, describeUploader(artifact, completion), {
+    operation: 'patch_artifact.upload',
+    appId,
+    resources: [
+      { type: 'patch_artifact', uid: id },
+      { type: 'patch', uid: patchId },
+      { type: 'release', uid: releaseId },
+      { type: 'app', uid: appId },
+    ],
+    details: { patch_number: patchNumber, release_version: releaseVersion, platform, arch },
+  })
+}
+
+/** The URL names nobody: who registered the artifact has uploaded it. */
+function describeUploader({ registeredBy }: ReleaseArtifact | PatchArtifact, { from }: Completion): Doer {
+  return { by: registeredBy === null ? unknownActor : (registeredBy as AuditActor), from }
 }

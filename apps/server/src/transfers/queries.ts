@@ -29,7 +29,9 @@ export async function findReleaseArtifactByBlob(db: Db, input: { blobKey: string
       'release_artifacts.platform',
       'release_artifacts.arch',
       'release_artifacts.hash',
+      'release_artifacts.registered_by as registeredBy',
       'releases.app_id as appId',
+      'releases.version as releaseVersion',
     ])
     .where('release_artifacts.blob_key', '=', input.blobKey)
     .where('organizations.deletion_started_at', 'is', null)
@@ -49,7 +51,11 @@ export async function findPatchArtifactByBlob(db: Db, input: { blobKey: string }
       'patch_artifacts.platform',
       'patch_artifacts.arch',
       'patch_artifacts.hash',
+      'patch_artifacts.registered_by as registeredBy',
+      'patches.number as patchNumber',
+      'patches.release_id as releaseId',
       'releases.app_id as appId',
+      'releases.version as releaseVersion',
     ])
     .where('patch_artifacts.blob_key', '=', input.blobKey)
     .where('organizations.deletion_started_at', 'is', null)

@@ -6,6 +6,7 @@ import { registerSpeedTestRoutes } from '../diagnostics/routes.ts'
 import { AppError } from '../errors.ts'
 import { bindRoute, type Input } from '../http/bind.ts'
 import { tolerateAnyContentType } from '../http/bodies.ts'
+import { readSource } from '../http/request-source.ts'
 import { receiveUpload } from './actions.ts'
 import { readRequestBytes } from './request-bytes.ts'
 import { requireSignature } from './require-signature.ts'
@@ -47,7 +48,7 @@ async function handleUpload(
     if (!raw.complete) raw.destroy()
   }
   const answer = await sessions.takeOver(blobKey, abort, () =>
-    receiveUpload(deps, { blobKey, bytes: readRequestBytes(raw), contentRange }),
+    receiveUpload(deps, { blobKey, bytes: readRequestBytes(raw), contentRange, from: readSource(request) }),
   )
   if (answer.isComplete) return
   const range = formatStoredRange(answer.receivedBytes)

@@ -1,3 +1,4 @@
+import type { RequestSource } from '../http/actor.ts'
 import { OAuthError } from '../oauth-error.ts'
 
 export const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
@@ -12,6 +13,8 @@ export type TokenExchange = {
   resource?: string | undefined
   /** Ours: which service account is meant, when several trust the same job. */
   serviceAccountId?: string | undefined
+  /** Where the request comes from, for the audit log. */
+  source: RequestSource
 }
 
 /** The service account that a request names, once the request has been found to make sense. */

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { violatesForeignKey } from '../db/errors.ts'
 import type { Deps } from '../deps.ts'
+import type { RequestSource } from '../http/actor.ts'
 import { OAuthError, type OAuthErrorCode } from '../oauth-error.ts'
 import { type CiJob, readCiJob } from './ci-job.ts'
 import { accessTokenType, readServiceAccountId, type TokenExchange } from './exchange-request.ts'
 import { IssuerUnavailableError } from './issuer-keys.ts'
 import { insertFederatedSession, listRulesOfRepository } from './queries.ts'
+import { recordSignIn } from './record-sign-in.ts'
 import { chooseRule, trustsJob } from './rules.ts'
 import { type CiTokenClaims, peekClaims, verifyCiToken } from './verify-ci-token.ts'
 
@@ -37,7 +39,7 @@ export async function exchangeToken(deps: ExchangeDeps, input: TokenExchange): P
       )
     }
     const rule = await findRule(deps, job, serviceAccountId)
-    return await signIn(deps, { rule, job, claims })
+    return await signIn(deps, { rule, job, claims, source: input.source })
   } catch (error) {
     if (error instanceof OAuthError) logRefusal(deps, input.subjectToken, error)
     throw error
@@ -83,9 +85,14 @@ function noRule(job: CiJob): OAuthError {
 
 async function signIn(
   deps: ExchangeDeps,
-  input: { rule: { id: number; service_account_id: number }; job: CiJob; claims: CiTokenClaims },
+  input: {
+    rule: Awaited<ReturnType<typeof findRule>>
+    job: CiJob
+    claims: CiTokenClaims
+    source: RequestSource
+  },
 ): Promise<ExchangedToken> {
-  const { rule, job, claims } = input
+  const { rule, job, claims, source } = input
   const id = randomUUID()
   const createdAt = deps.clock()
   // Signed first: were it to fail afterwards, the job's token would be used up for nothing.
@@ -103,6 +110,7 @@ async function signIn(
       throw error
     })
     if (!isFirstUse) throw new OAuthError(refusedToken, 'subject_token: it was used already')
+    await recordSignIn(deps, trx, { rule, job, source })
   })
   const { repository, workflowRef, runId } = job
   deps.log.info({ session: id, trustRule: rule.id, repository, workflowRef, runId }, 'a CI job signed in')

@@ -39,14 +39,17 @@ export async function insertTrustRule(
     .executeTakeFirstOrThrow()
 }
 
-/** Whether there was one. Its sessions go with it. */
-export async function deleteTrustRule(db: Db, input: { id: number; serviceAccountId: number }): Promise<boolean> {
-  const { numDeletedRows } = await db
+/** What it said; undefined when there was none. Its sessions go with it. */
+export async function deleteTrustRule(
+  db: Db,
+  input: { id: number; serviceAccountId: number },
+): Promise<TrustCondition | undefined> {
+  return await db
     .deleteFrom('trust_rules')
     .where('id', '=', input.id)
     .where('service_account_id', '=', input.serviceAccountId)
+    .returning(['issuer', 'repository', 'workflow', 'environment', 'ref_pattern'])
     .executeTakeFirst()
-  return numDeletedRows > 0n
 }
 
 /** The rules for jobs of a repository, whatever else they demand. Those of organizations that are being deleted are gone. */
@@ -56,6 +59,7 @@ export async function listRulesOfRepository(db: Db, input: { issuer: string; rep
     .innerJoin('service_accounts as account', 'account.id', 'rule.service_account_id')
     .innerJoin('organizations', 'organizations.id', 'account.organization_id')
     .selectAll('rule')
+    .select(['account.organization_id', 'account.name as service_account_name'])
     .where('rule.issuer', '=', input.issuer)
     .where((eb) => eb(eb.fn<string>('lower', ['rule.repository']), '=', input.repository.toLowerCase()))
     .where('organizations.deletion_started_at', 'is', null)

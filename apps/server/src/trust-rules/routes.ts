@@ -11,13 +11,13 @@ export function registerTrustRuleRoutes(app: FastifyInstance, deps: Deps): void 
     const rows = await listTrustRulesOfAccount(deps, params)
     return { trust_rules: rows.map(toTrustRule) }
   })
-  bindRoute(app, deps, 'createTrustRule', async ({ params, body }) => {
+  bindRoute(app, deps, 'createTrustRule', async ({ actor, params, body }) => {
     const { issuer, repository, workflow, environment = null, ref_pattern = null } = body
     const condition = { issuer, repository, workflow, environment, ref_pattern }
-    return toTrustRule(await createTrustRule(deps, { ...params, condition }))
+    return toTrustRule(await createTrustRule(deps, actor, { ...params, condition }))
   })
-  bindRoute(app, deps, 'deleteTrustRule', async ({ params }) => {
-    await removeTrustRule(deps, params)
+  bindRoute(app, deps, 'deleteTrustRule', async ({ actor, params }) => {
+    await removeTrustRule(deps, actor, params)
   })
 }
 

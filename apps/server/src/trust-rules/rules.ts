@@ -9,6 +9,17 @@ export type TrustCondition = {
   ref_pattern: string | null
 }
 
+/** A rule, for the audit log. A CI job that makes rules has a `repository` of its own in the same event. */
+export function describeCondition(condition: TrustCondition) {
+  return {
+    trusted_issuer: condition.issuer,
+    trusted_repository: condition.repository,
+    trusted_workflow: condition.workflow,
+    trusted_environment: condition.environment,
+    trusted_ref_pattern: condition.ref_pattern,
+  }
+}
+
 /** Whether a rule lets a job in. Everything that the rule names has to be right; what the token lacks is not. */
 export function trustsJob(rule: TrustCondition, job: CiJob): boolean {
   return (

@@ -104,9 +104,9 @@ export async function hasUsers(db: Db): Promise<boolean> {
 
 /**
  * When nobody has shown yet that the e-mail of this account is theirs: marks it as shown now, and takes from it all that
- * was set up before (password, second factor, identities, sessions, keys).
+ * was set up before (password, second factor, identities, sessions, keys). Whether that was so.
  */
-export async function claimUnverifiedUser(db: Db, input: { id: number; at: Date }): Promise<void> {
+export async function claimUnverifiedUser(db: Db, input: { id: number; at: Date }): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
     .set({
@@ -119,10 +119,11 @@ export async function claimUnverifiedUser(db: Db, input: { id: number; at: Date 
     .where('id', '=', input.id)
     .where('email_verified_at', 'is', null)
     .executeTakeFirst()
-  if (numUpdatedRows === 0n) return
+  if (numUpdatedRows === 0n) return false
   await db.deleteFrom('user_identities').where('user_id', '=', input.id).execute()
   await db.deleteFrom('sessions').where('user_id', '=', input.id).execute()
   await db.deleteFrom('command_line_codes').where('user_id', '=', input.id).execute()
   await db.deleteFrom('password_resets').where('user_id', '=', input.id).execute()
   await db.deleteFrom('api_keys').where('user_id', '=', input.id).execute()
+  return true
 }

@@ -40,6 +40,8 @@ describe('--help', () => {
       'remove',
       'create-api-key',
       'replace-signing-keys',
+      'audit',
+      'verify',
       'list',
     ])
     for (const command of commands) {

@@ -234,6 +234,28 @@ describe('the authorization code flow', () => {
     expect((await browser.send(url)).url).toContain('/sign-in')
   })
 
+  it('needs the scope openid, and says so instead of asking for a consent that grants nothing', async () => {
+    const browser = createBrowser()
+    const signedIn = await service.createAccount()
+    await browser.signIn(signedIn)
+    const { url } = await startAuthorization(nativeClientId, redirectUri, 'email')
+    const answer = await browser.send(url)
+    expect(answer.headers.get('location')).toContain('error=invalid_scope')
+    const sessions = await listLiveSessions(service.deps.db, { userId: signedIn.userId, now: new Date() })
+    expect(sessions.filter(({ client }) => client === nativeClientId)).toEqual([])
+  })
+
+  it('leaves no session of a code that nobody redeems', async () => {
+    const browser = createBrowser()
+    const signedIn = await service.createAccount()
+    await browser.signIn(signedIn)
+    const { url } = await startAuthorization(consoleClientId, `${service.baseUrl}/console/callback`)
+    await browser.send(url)
+    const later = new Date(Date.now() + 11 * 60_000)
+    const sessions = await listLiveSessions(service.deps.db, { userId: signedIn.userId, now: later })
+    expect(sessions.map(({ client }) => client)).toEqual(['browser'])
+  })
+
   it('takes no consent that another site sent', async () => {
     const browser = createBrowser()
     await browser.signIn()

@@ -8,7 +8,7 @@ describe('the target of a sign-in', () => {
     'http://127.0.0.1:53682/callback',
     'http://127.8.9.1:1/',
     'http://[::1]:53682/callback',
-    'http://localhost/callback?state=1',
+    'http://localhost:1/callback?state=1',
     'HTTP://LOCALHOST:53682/callback',
   ])('may be %s', (target) => {
     expect(readLoopbackTarget(target)).toBeDefined()
@@ -33,6 +33,7 @@ describe('the target of a sign-in', () => {
     'http://0.0.0.0:1/callback',
     'http://10.0.0.1:1/callback',
     'http://[::ffff:10.0.0.1]:1/callback',
+    'http://localhost/callback',
     'http://localhost:99999/callback',
     `http://localhost:1/${'x'.repeat(2000)}`,
   ])('is not %s', (target) => {

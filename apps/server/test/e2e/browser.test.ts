@@ -154,6 +154,7 @@ describe('a second factor', () => {
     await page.getByRole('img', { name: /QR code/ }).waitFor()
     const secret = (await page.locator('code').textContent()) ?? ''
     await page.getByRole('textbox', { name: 'Code' }).fill(await generateCode(page))
+    await page.getByLabel('Current password').fill(password)
     await page.getByRole('button', { name: 'Turn on' }).click()
     await page.getByText('The second factor is on').waitFor()
 
@@ -240,6 +241,7 @@ describe('every page', () => {
     await look('6-second-factor-code')
     const secret = (await page.locator('code').textContent()) ?? ''
     await page.getByRole('textbox', { name: 'Code' }).fill(await generateCode(page))
+    await page.getByLabel('Current password').fill(password)
     await page.getByRole('button', { name: 'Turn on' }).click()
     await look('7-account-second-factor')
     await page.getByRole('button', { name: 'Sign out', exact: true }).first().click()

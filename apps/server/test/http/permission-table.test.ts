@@ -74,6 +74,7 @@ const rows: Record<OperationId, Row | 'own account' | 'anybody signed in' | 'ope
   revokeInvitation: 'members.manage',
   getOrganizationPlan: 'organization.read, members.read',
   getOrganizationUsage: 'organization.read, members.read',
+  listAuditLogs: 'audit.read',
   listServiceAccounts: 'service_accounts.manage',
   createServiceAccount: 'service_accounts.manage',
   updateServiceAccount: 'service_accounts.manage',

@@ -151,7 +151,8 @@ describe('malformed input', () => {
   })
 
   it.each(queryOperations)('%s refuses a query that is not what it takes', async (id) => {
-    expect(await call(id, { token: owner.apiKey, query: '?sideloadable=maybe&platform=beos' })).toMatchObject({
+    const query = '?sideloadable=maybe&platform=beos&per_page=many'
+    expect(await call(id, { token: owner.apiKey, query })).toMatchObject({
       status: 400,
       body: { code: 'invalid_request' },
     })

@@ -5,6 +5,7 @@ import { createApiKey } from '../../src/api-keys/actions.ts'
 import type { SignUpPolicy } from '../../src/config.ts'
 import type { Deps } from '../../src/deps.ts'
 import { findOrLinkAccount, type Identity, signUpWithIdentity } from '../../src/identities/actions.ts'
+import { hashPassword } from '../../src/passwords/hash-password.ts'
 import { startClientSession } from '../../src/sessions/actions.ts'
 import { createAccount } from '../../src/users/actions.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
@@ -35,7 +36,7 @@ async function createUnverifiedAccount(email: string): Promise<{ userId: number;
     email,
     displayName: null,
     jwtIssuer: service.baseUrl,
-    password,
+    passwordHash: await hashPassword(password),
     isEmailVerified: false,
   })
   if (account === undefined) throw new Error('the e-mail is taken')
@@ -199,10 +200,24 @@ describe('an account that somebody prepared for the e-mail of another', () => {
       .insertInto('app_collaborators')
       .values({ app_id: appId, user_id: attacker.userId, role: 'admin' })
       .execute()
+    await deps.db
+      .insertInto('invitations')
+      .values({
+        organization_id: organizationId,
+        app_id: appId,
+        email: 'second@example.com',
+        role: 'admin',
+        token_hash: Buffer.from('hash'),
+        is_mailed: false,
+        expires_at: new Date(now.getTime() + 60_000),
+      })
+      .execute()
 
-    expect(await findOrLinkAccount(deps, createIdentity(email))).toEqual({ id: userId, email })
+    expect(await findOrLinkAccount(deps, createIdentity(email))).toEqual({ display_name: null, id: userId, email })
 
     const { db } = deps
+    const invitations = await db.selectFrom('invitations').select('status').where('app_id', '=', appId).execute()
+    expect(invitations).toEqual([{ status: 'revoked' }])
     const user = await db.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirstOrThrow()
     expect(user).toMatchObject({ password_hash: null, totp_secret: null, email_verified_at: expect.any(Date) })
     expect(await db.selectFrom('sessions').select('id').where('id', '=', session.id).execute()).toEqual([])

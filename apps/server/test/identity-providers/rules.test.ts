@@ -83,6 +83,7 @@ describe('the verified e-mail', () => {
     ['google', { email, email_verified: false, xms_edov: true }, undefined],
     ['google', { email, email_verified: false, hd: 'example.com' }, undefined],
     ['microsoft', { email }, undefined],
+    ['microsoft', { email, email_verified: true }, undefined],
     ['microsoft', { email, xms_edov: true }, email],
     ['microsoft', { email, xms_edov: 1 }, email],
     ['microsoft', { email, xms_edov: '1' }, email],

@@ -47,6 +47,15 @@ const isEmailVerified = async (account: TestAccount) => {
 const setMailed = async (id: number) =>
   await service.deps.db.updateTable('invitations').set({ is_mailed: true }).where('id', '=', id).execute()
 
+const toDoer = ({ userId, email }: TestAccount) => ({
+  by: {
+    actorId: String(userId),
+    actor: { user: { uid: String(userId), name: email, email_addr: email, type_id: 1 } },
+    unmapped: { actor_source: 'none' },
+  },
+  from: { address: undefined, userAgent: undefined, correlationId: undefined },
+})
+
 const inAWeek = () => new Date(Date.now() + 7 * 24 * 60 * 60 * 1000 + 1000)
 
 describe('POST /api/v1/invitations/{invitationId}/accept', () => {
@@ -171,7 +180,7 @@ describe('POST /api/v1/invitations/{invitationId}/decline', () => {
 
 describe('the link of an invitation', () => {
   const accept = (account: TestAccount, token: string) =>
-    acceptInvitationByToken(service.deps, { token, userId: account.userId })
+    acceptInvitationByToken(service.deps, toDoer(account), { token, userId: account.userId })
 
   it('lets in who has it and the e-mail, twice at once as well', async () => {
     const { token } = await invite({ email: guest.email.toUpperCase() }, 'viewer')
@@ -183,7 +192,7 @@ describe('the link of an invitation', () => {
     const { token } = await invite(guest)
     const finder = await service.createAccount()
     await expect(accept(finder, token)).rejects.toMatchObject({ code: 'forbidden' })
-    const declined = declineInvitationByToken(service.deps, { token, userId: finder.userId })
+    const declined = declineInvitationByToken(service.deps, toDoer(finder), { token, userId: finder.userId })
     await expect(declined).rejects.toMatchObject({ code: 'forbidden' })
     await expect(accept(guest, 'nothing')).rejects.toMatchObject({ code: 'not_found' })
     await accept(guest, token)
@@ -203,7 +212,7 @@ describe('the link of an invitation', () => {
 
   it('declines', async () => {
     const { token } = await invite(guest)
-    await declineInvitationByToken(service.deps, { token, userId: guest.userId })
+    await declineInvitationByToken(service.deps, toDoer(guest), { token, userId: guest.userId })
     await expect(accept(guest, token)).rejects.toMatchObject({ code: 'not_found' })
   })
 })

@@ -134,6 +134,28 @@ describe('POST /api/v1/organizations/{organizationId}/invitations', () => {
 })
 
 describe('with a mail server', () => {
+  it('nobody is flooded with mails, and nobody loses the mails for a lost password to it', async () => {
+    const mailing = await createTestService({
+      config: { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'g@x.example' } },
+    })
+    const teams = [await createTeam(mailing), await createTeam(mailing)]
+    const body = { email: 'flooded@example.com', role: 'viewer' as const }
+    const answers: string[] = []
+    for (let i = 0; i < 8; i += 1) {
+      const { owner, organizationId } = teams[i % 2] as (typeof teams)[number]
+      const answer = i < 4 ? owner.api.createInvitation : owner.api.addOrganizationUser
+      answers.push(
+        await answer({ params: { organizationId }, body }).then(
+          () => 'sent',
+          (error) => error.code,
+        ),
+      )
+    }
+    expect(answers).toEqual([...Array(5).fill('sent'), ...Array(3).fill('rate_limited')])
+    await mailing.deps.signInLimits.takeMail({ email: body.email, address: '127.0.0.1' })
+    await mailing.stop()
+  })
+
   it('the link goes by mail only, in a job of the same transaction', async () => {
     const mailing = await createTestService({
       config: { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'g@x.example' } },

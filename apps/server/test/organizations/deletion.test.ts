@@ -264,7 +264,7 @@ describe('the job queue', () => {
       resumeRemovals: () => resumeRemovals(service.deps),
       sendMail: nothing,
 
-      maintainSessions: async () => undefined,
+      maintain: async () => undefined,
     })
     const check = async () => {
       expect(await hasOrganization(requested.organizationId)).toBe(false)

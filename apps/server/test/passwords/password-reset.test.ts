@@ -2,7 +2,9 @@ import { Writable } from 'node:stream'
 import { sql } from 'kysely'
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKey } from '../../src/api-keys/actions.ts'
 import { sendMail } from '../../src/mail/send-mail.ts'
+import { hashPassword } from '../../src/passwords/hash-password.ts'
 import { deleteCredentialsUnderway, updatePasswordHash } from '../../src/passwords/queries.ts'
 import { createAccount } from '../../src/users/actions.ts'
 import { createMember, createSignedInMember, password, signIn } from '../sign-in/accounts.ts'
@@ -176,7 +178,7 @@ describe('an account that nobody has vouched for', () => {
       email,
       displayName: null,
       jwtIssuer: service.baseUrl,
-      password,
+      passwordHash: await hashPassword(password),
       isEmailVerified: false,
     })
     const userId = account?.user.id ?? 0
@@ -185,10 +187,23 @@ describe('an account that nobody has vouched for', () => {
       .set({ totp_secret: Buffer.alloc(20), totp_enabled_at: new Date(now) })
       .where('id', '=', userId)
       .execute()
+    const machine = await service.deps.db
+      .insertInto('service_accounts')
+      .values({ organization_id: account?.organization.id ?? 0, name: 'left open', role: 'admin' })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    const { key } = await createApiKey(service.deps.db, {
+      holder: { serviceAccountId: machine.id },
+      name: 'left open',
+      permission: 'full',
+      expiresAt: null,
+    })
+    expect(await service.client(key).listApps()).toEqual({ apps: [] })
     await ask(email)
     const link = await findLink(email)
     const browser = createBrowser(service.baseUrl)
     expect((await browser.submit(link, link, newPasswords)).status).toBe(303)
+    await expect(service.client(key).listApps()).rejects.toMatchObject({ status: 401 })
     const fields = { email, password: newPasswords.new_password }
     expect((await browser.submit('/sign-in', '/sign-in', fields)).location).toBe('/account')
     const user = await service.deps.db
@@ -255,7 +270,7 @@ describe('the link', () => {
       removeDeviceEvents: nothing,
       removeOrganization: nothing,
       resumeRemovals: nothing,
-      maintainSessions: nothing,
+      maintain: nothing,
       sendMail: (mail) => sendMail(service.deps, mail),
     })
     const find = () => mailServer.mails.find(({ to }) => to.includes(member.email))

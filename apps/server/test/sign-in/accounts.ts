@@ -1,6 +1,6 @@
 import { TOTP } from 'otpauth'
 import { setPassword } from '../../src/passwords/actions.ts'
-import { type Browser, createBrowser } from '../support/browser.ts'
+import { type Browser, createBrowser, readHiddenFields } from '../support/browser.ts'
 import type { TestService } from '../support/test-service.ts'
 
 export const password = 'four short words here'
@@ -32,11 +32,11 @@ export async function createSignedInMember(service: TestService): Promise<Member
 /** Turns the second factor on with the pages, and returns what shows codes. */
 export async function turnOnSecondFactor(member: Member, clock = () => new Date()): Promise<(at: Date) => string> {
   const page = '/account/second-factor'
-  await member.browser.submit(page, `${page}/start`, { current_password: password })
-  const { html } = await member.browser.get(page)
+  const { html } = await member.browser.submit(page, `${page}/start`, { current_password: password })
   const secret = (/<code>([A-Z2-7 ]+)<\/code>/.exec(html)?.[1] ?? '').replaceAll(' ', '')
   const showCode = (at: Date) => new TOTP({ secret }).generate({ timestamp: at.getTime() })
-  const answer = await member.browser.submit(page, `${page}/confirm`, { code: showCode(clock()) })
+  const fields = { ...readHiddenFields(html, `${page}/confirm`), current_password: password, code: showCode(clock()) }
+  const answer = await member.browser.post(`${page}/confirm`, fields)
   if (answer.status !== 303) throw new Error(`the second factor is not on: ${answer.status} ${answer.error}`)
   return showCode
 }

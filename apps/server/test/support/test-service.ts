@@ -11,6 +11,7 @@ import { createDeps } from '../../src/create-deps.ts'
 import type { Deps } from '../../src/deps.ts'
 import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { createAccount } from '../../src/users/actions.ts'
+import { findAuditProblems } from './ocsf.ts'
 import { createTestDatabase } from './test-database.ts'
 
 export type TestAccount = {
@@ -86,8 +87,11 @@ export async function createTestService(options: TestServiceOptions = {}): Promi
     },
     stop: async () => {
       await shutDown()
+      const problems = await findAuditProblems(connectionString)
       await database.drop()
       await rm(dataDir, { recursive: true, force: true })
+      // Here, so that every event which any test causes is looked at.
+      if (problems.length > 0) throw new Error(`the audit log is wrong:\n${problems.slice(0, 10).join('\n')}`)
     },
   }
 }

@@ -45,6 +45,7 @@ export const validBodies: Record<OperationId, unknown> = {
   revokeInvitation: undefined,
   getOrganizationPlan: undefined,
   getOrganizationUsage: undefined,
+  listAuditLogs: undefined,
   listServiceAccounts: undefined,
   createServiceAccount: { name: 'CI' },
   updateServiceAccount: { role: 'viewer' },

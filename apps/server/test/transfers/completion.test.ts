@@ -18,6 +18,7 @@ afterAll(async () => await service.stop())
 
 const arch = 'aarch64'
 const upload = (url: string, body: Buffer) => send('POST', url, { body })
+const nowhere = { address: undefined, userAgent: undefined, correlationId: undefined }
 
 async function findDeviceVersion(): Promise<number> {
   const { device_version } = await service.deps.db
@@ -113,7 +114,7 @@ describe('a release artifact whose bytes have arrived', () => {
   it('may be completed again without a difference', async () => {
     const { id, key, url } = await publisher.registerRelease(first, { arch })
     await upload(url, first)
-    await finishUpload(service.deps, key)
+    await finishUpload(service.deps, key, nowhere)
     expect(await publisher.listIds(arch)).toEqual([id])
   })
 })

@@ -44,9 +44,13 @@ export async function startCiProvider(options: { audience: () => string; now: ()
   return { issuer, server, buildToken, stop: async () => await server.stop() }
 }
 
+/** A request that comes from nowhere. */
+export const noSource = { address: undefined, userAgent: undefined, correlationId: undefined }
+
 export async function exchange(deps: Deps, subjectToken: string, input: { serviceAccountId?: number } = {}) {
   return await exchangeToken(deps, {
     subjectToken,
+    source: noSource,
     subjectTokenType: 'urn:ietf:params:oauth:token-type:id_token',
     ...(input.serviceAccountId === undefined ? {} : { serviceAccountId: String(input.serviceAccountId) }),
   })

@@ -4,7 +4,7 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { exchangeToken } from '../../src/trust-rules/exchange-token.ts'
 import { createTestService, type TestAccount, type TestService } from '../support/test-service.ts'
-import { type CiProvider, exchange, startCiProvider } from './ci-provider.ts'
+import { type CiProvider, exchange, noSource, startCiProvider } from './ci-provider.ts'
 
 let service: TestService
 let ci: CiProvider
@@ -390,7 +390,9 @@ describe('the request', () => {
   ])('with %s is refused', async (_name, input, code) => {
     await trust()
     const subjectToken = await ci.buildToken()
-    await expect(exchangeToken(service.deps, { subjectToken, ...input })).rejects.toMatchObject({ code })
+    await expect(exchangeToken(service.deps, { subjectToken, source: noSource, ...input })).rejects.toMatchObject({
+      code,
+    })
   })
 
   it('may name this server', async () => {
@@ -398,6 +400,7 @@ describe('the request', () => {
     const subjectToken = await ci.buildToken()
     await exchangeToken(service.deps, {
       subjectToken,
+      source: noSource,
       subjectTokenType,
       audience: service.baseUrl,
       resource: `${service.baseUrl}/`,

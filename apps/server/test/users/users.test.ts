@@ -27,6 +27,7 @@ function createActorWithoutAccount(email: string): Actor {
       isMfa: undefined,
     },
     allows: new Set(),
+    source: { address: undefined, userAgent: undefined, correlationId: undefined },
   }
 }
 

@@ -33,6 +33,7 @@ export const appRoutes = {
     access: { by: 'bearer', permission: 'app.create', on: 'organization' },
     body: CreateAppRequest,
     success: { status: 200, body: App },
+    audit: ['app.create'],
   }),
   getApp: defineRoute({
     method: 'GET',
@@ -50,6 +51,7 @@ export const appRoutes = {
     access: { by: 'bearer', permission: 'app.update', on: 'app' },
     body: UpdateAppRequest,
     success: done,
+    audit: ['app.update'],
   }),
   deleteApp: defineRoute({
     method: 'DELETE',
@@ -58,6 +60,7 @@ export const appRoutes = {
     summary: 'Delete an app with its releases, patches and artifacts',
     access: { by: 'bearer', permission: 'app.delete', on: 'app' },
     success: done,
+    audit: ['app.delete'],
   }),
 }
 
@@ -80,6 +83,7 @@ export const collaboratorRoutes = {
     body: AddCollaboratorRequest,
     success: done,
     errors: ['user_not_found', 'plan_required', 'domain_not_allowed'],
+    audit: ['app_collaborator.add'],
   }),
   updateCollaborator: defineRoute({
     method: 'PATCH',
@@ -89,6 +93,7 @@ export const collaboratorRoutes = {
     access: { by: 'bearer', permission: 'collaborators.manage', on: 'app' },
     body: UpdateCollaboratorRequest,
     success: done,
+    audit: ['app_collaborator.role_update'],
   }),
   removeCollaborator: defineRoute({
     method: 'DELETE',
@@ -97,6 +102,7 @@ export const collaboratorRoutes = {
     summary: 'Remove a collaborator',
     access: { by: 'bearer', permission: 'collaborators.manage', on: 'app' },
     success: done,
+    audit: ['app_collaborator.remove'],
   }),
 }
 
@@ -118,6 +124,7 @@ export const channelRoutes = {
     body: CreateChannelRequest,
     success: { status: 200, body: Channel },
     errors: ['channel_exists'],
+    audit: ['channel.create'],
   }),
   deleteChannel: defineRoute({
     method: 'DELETE',
@@ -128,5 +135,6 @@ export const channelRoutes = {
     access: { by: 'bearer', permission: 'channel.delete', on: 'app' },
     success: done,
     errors: ['channel_is_default'],
+    audit: ['channel.delete'],
   }),
 }

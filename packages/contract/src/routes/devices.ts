@@ -15,6 +15,7 @@ export const deviceRoutes = {
     body: PatchCheckRequest,
     success: { status: 200, body: PatchCheckResponse },
     errors: ['rate_limited', 'unavailable', 'internal'],
+    audit: { none: 'a device asks, nothing changes' },
   }),
   createPatchEvent: defineRoute({
     method: 'POST',
@@ -26,5 +27,6 @@ export const deviceRoutes = {
     body: CreatePatchEventRequest,
     success: { status: 204 },
     errors: ['rate_limited', 'unavailable', 'internal'],
+    audit: { none: 'devices are no actors; what they report is in the metrics' },
   }),
 }

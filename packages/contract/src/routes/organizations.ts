@@ -1,5 +1,6 @@
 import { defineRoute } from '../route.ts'
 import { GetOrganizationAppsResponse, TransferAppRequest } from '../schemas/apps.ts'
+import { GetAuditLogsQuery, GetAuditLogsResponse } from '../schemas/audit.ts'
 import {
   AddOrganizationUserRequest,
   AddOrganizationUserResponse,
@@ -41,6 +42,7 @@ export const organizationRoutes = {
     body: CreateOrganizationRequest,
     success: { status: 200, body: Organization },
     errors: ['not_found', 'plan_required'],
+    audit: ['organization.create'],
   }),
   getOrganization: defineRoute({
     method: 'GET',
@@ -58,6 +60,7 @@ export const organizationRoutes = {
     access: { by: 'bearer', permission: 'organization.update', on: 'organization' },
     body: UpdateOrganizationRequest,
     success: done,
+    audit: ['organization.rename'],
   }),
   deleteOrganization: defineRoute({
     method: 'DELETE',
@@ -69,6 +72,7 @@ export const organizationRoutes = {
     access: { by: 'bearer', permission: 'organization.delete', on: 'organization' },
     success: done,
     errors: ['organization_is_personal'],
+    audit: ['organization.delete'],
   }),
   transferOwnership: defineRoute({
     method: 'POST',
@@ -79,6 +83,7 @@ export const organizationRoutes = {
     body: TransferOwnershipRequest,
     success: done,
     errors: ['user_not_found', 'organization_is_personal'],
+    audit: ['organization.ownership_transfer'],
   }),
   listOrganizationApps: defineRoute({
     method: 'GET',
@@ -97,6 +102,7 @@ export const organizationRoutes = {
     access: { by: 'bearer', permission: 'app.transfer', on: 'organization' },
     body: TransferAppRequest,
     success: done,
+    audit: ['app.transfer'],
   }),
   listOrganizationUsers: defineRoute({
     method: 'GET',
@@ -115,6 +121,7 @@ export const organizationRoutes = {
     body: AddOrganizationUserRequest,
     success: { status: 200, body: AddOrganizationUserResponse },
     errors: ['plan_required', 'domain_not_allowed', 'organization_is_personal', 'already_member'],
+    audit: ['org_member.add', 'invitation.create'],
   }),
   updateOrganizationUser: defineRoute({
     method: 'PATCH',
@@ -126,6 +133,7 @@ export const organizationRoutes = {
     body: UpdateOrganizationUserRequest,
     success: done,
     errors: ['plan_required'],
+    audit: ['org_member.role_update'],
   }),
   removeOrganizationUser: defineRoute({
     method: 'DELETE',
@@ -135,6 +143,7 @@ export const organizationRoutes = {
     description: 'The owner cannot be removed: 403.',
     access: manageMembers,
     success: done,
+    audit: ['org_member.remove'],
   }),
   listInvitations: defineRoute({
     method: 'GET',
@@ -155,6 +164,7 @@ export const organizationRoutes = {
     body: CreateInvitationRequest,
     success: { status: 200, body: Invitation },
     errors: ['plan_required', 'domain_not_allowed', 'organization_is_personal', 'already_member'],
+    audit: ['invitation.create'],
   }),
   revokeInvitation: defineRoute({
     method: 'DELETE',
@@ -163,6 +173,7 @@ export const organizationRoutes = {
     summary: 'Revoke an invitation',
     access: manageMembers,
     success: done,
+    audit: ['invitation.revoke'],
   }),
   getOrganizationPlan: defineRoute({
     method: 'GET',
@@ -171,6 +182,18 @@ export const organizationRoutes = {
     summary: "The organization's plan: its owner's",
     access: { by: 'bearer', permission: 'organization.read', on: 'organization' },
     success: { status: 200, body: PlanDescription },
+  }),
+  listAuditLogs: defineRoute({
+    method: 'GET',
+    path: '/api/v1/organizations/{organizationId}/audit-logs',
+    tag: 'Audit log',
+    summary: 'What happened in an organization',
+    description:
+      'OCSF 1.9.0 API Activity events. A page that is read again may repeat events; `metadata.uid` tells them apart. Poll with `order=asc` and the cursor of the answer before.',
+    access: { by: 'bearer', permission: 'audit.read', on: 'organization' },
+    query: GetAuditLogsQuery,
+    success: { status: 200, body: GetAuditLogsResponse },
+    errors: ['plan_required'],
   }),
   getOrganizationUsage: defineRoute({
     method: 'GET',

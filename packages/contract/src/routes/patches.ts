@@ -31,6 +31,7 @@ export const patchRoutes = {
     body: CreatePatchRequest,
     success: { status: 201, body: CreatePatchResponse },
     errors: ['patches_create_existing_patch_rolled_back'],
+    audit: ['patch.create'],
   }),
   updatePatch: defineRoute({
     method: 'PATCH',
@@ -40,6 +41,7 @@ export const patchRoutes = {
     access: { by: 'bearer', permission: 'patch.write', on: 'app' },
     body: UpdatePatchRequest,
     success: { status: 204 },
+    audit: ['patch.notes_update'],
   }),
   createPatchArtifact: defineRoute({
     method: 'POST',
@@ -52,6 +54,7 @@ export const patchRoutes = {
     form: CreatePatchArtifactForm,
     success: { status: 200, body: CreatePatchArtifactResponse },
     errors: ['patch_artifacts_create_existing_artifact', 'patch_artifacts_create_existing_artifact_hash_mismatch'],
+    audit: ['patch_artifact.upload'],
   }),
   promotePatch: defineRoute({
     method: 'POST',
@@ -61,6 +64,7 @@ export const patchRoutes = {
     access: { by: 'bearer', permission: 'patch.write', on: 'app' },
     body: PromotePatchRequest,
     success: { status: 204 },
+    audit: ['patch.promote', 'patch.channel_update'],
   }),
   rollBackPatch: defineRoute({
     method: 'POST',
@@ -69,6 +73,7 @@ export const patchRoutes = {
     summary: 'Roll a patch back: devices uninstall it',
     access: { by: 'bearer', permission: 'patch.write', on: 'app' },
     success: { status: 204, others: unchanged },
+    audit: ['patch.rollback'],
   }),
   rollForwardPatch: defineRoute({
     method: 'POST',
@@ -77,5 +82,6 @@ export const patchRoutes = {
     summary: 'Take the rollback of a patch back: devices are offered it again',
     access: { by: 'bearer', permission: 'patch.write', on: 'app' },
     success: { status: 204, others: unchanged },
+    audit: ['patch.rollforward'],
   }),
 }

@@ -35,6 +35,7 @@ export const releaseRoutes = {
     body: CreateReleaseRequest,
     success: { status: 200, body: CreateReleaseResponse },
     errors: ['release_version_exists'],
+    audit: ['release.create'],
   }),
   getRelease: defineRoute({
     method: 'GET',
@@ -52,6 +53,7 @@ export const releaseRoutes = {
     access: { by: 'bearer', permission: 'release.write', on: 'app' },
     body: UpdateReleaseRequest,
     success: { status: 204 },
+    audit: ['release.update'],
   }),
   deleteRelease: defineRoute({
     method: 'DELETE',
@@ -62,6 +64,7 @@ export const releaseRoutes = {
       'Devices keep what they have installed. A new release of the same version numbers its patches from 1 again.',
     access: { by: 'bearer', permission: 'release.delete', on: 'app' },
     success: { status: 204 },
+    audit: ['release.delete'],
   }),
   listReleaseArtifacts: defineRoute({
     method: 'GET',
@@ -71,6 +74,7 @@ export const releaseRoutes = {
     access: { by: 'bearer', permission: 'app.read', on: 'app' },
     query: GetReleaseArtifactsQuery,
     success: { status: 200, body: GetReleaseArtifactsResponse },
+    audit: ['release_artifact.download'],
   }),
   createReleaseArtifact: defineRoute({
     method: 'POST',
@@ -84,6 +88,7 @@ export const releaseRoutes = {
     form: CreateReleaseArtifactForm,
     success: { status: 200, body: CreateReleaseArtifactResponse },
     errors: ['artifact_exists', 'hash_mismatch'],
+    audit: ['release_artifact.upload', 'release_artifact.replace'],
   }),
   deleteReleaseArtifacts: defineRoute({
     method: 'DELETE',
@@ -93,5 +98,6 @@ export const releaseRoutes = {
     access: { by: 'bearer', permission: 'release.write', on: 'app' },
     query: DeleteReleaseArtifactsQuery,
     success: { status: 204 },
+    audit: ['release_artifact.delete'],
   }),
 }

@@ -35,6 +35,7 @@ export const serviceAccountRoutes = {
     access: manage,
     body: CreateServiceAccountRequest,
     success: { status: 200, body: ServiceAccount },
+    audit: ['service_account.create'],
   }),
   updateServiceAccount: defineRoute({
     method: 'PATCH',
@@ -45,6 +46,7 @@ export const serviceAccountRoutes = {
     body: UpdateServiceAccountRequest,
     success: done,
     errors: ['plan_required'],
+    audit: ['service_account.role_update'],
   }),
   deleteServiceAccount: defineRoute({
     method: 'DELETE',
@@ -53,6 +55,7 @@ export const serviceAccountRoutes = {
     summary: 'Delete a service account with its keys and trust rules',
     access: manage,
     success: done,
+    audit: ['service_account.delete'],
   }),
   listServiceAccountKeys: defineRoute({
     method: 'GET',
@@ -72,6 +75,7 @@ export const serviceAccountRoutes = {
     access: manage,
     body: CreateServiceAccountKeyRequest,
     success: { status: 200, body: CreatedServiceAccountKey },
+    audit: ['service_account_key.create'],
   }),
   revokeServiceAccountKey: defineRoute({
     method: 'DELETE',
@@ -81,6 +85,7 @@ export const serviceAccountRoutes = {
     description: 'The next request with it fails. Revoking it again changes nothing.',
     access: manage,
     success: done,
+    audit: ['service_account_key.revoke'],
   }),
   listTrustRules: defineRoute({
     method: 'GET',
@@ -99,6 +104,7 @@ export const serviceAccountRoutes = {
     body: CreateTrustRuleRequest,
     success: { status: 200, body: TrustRule },
     errors: ['plan_required'],
+    audit: ['service_account_trust_rule.create'],
   }),
   deleteTrustRule: defineRoute({
     method: 'DELETE',
@@ -108,5 +114,6 @@ export const serviceAccountRoutes = {
     description: 'Tokens that were handed out through it stop working at once.',
     access: manage,
     success: done,
+    audit: ['service_account_trust_rule.delete'],
   }),
 }

@@ -32,6 +32,7 @@ export const transferRoutes = {
       'patch_artifacts_create_existing_artifact',
       'patch_artifacts_create_existing_artifact_hash_mismatch',
     ],
+    audit: ['release_artifact.upload', 'release_artifact.replace', 'patch_artifact.upload'],
   }),
   uploadByPut: defineRoute({
     method: 'PUT',
@@ -49,6 +50,7 @@ export const transferRoutes = {
       'patch_artifacts_create_existing_artifact',
       'patch_artifacts_create_existing_artifact_hash_mismatch',
     ],
+    audit: ['release_artifact.upload', 'release_artifact.replace', 'patch_artifact.upload'],
   }),
   download: defineRoute({
     method: 'GET',
@@ -76,6 +78,7 @@ export const transferRoutes = {
     bytes: 'upload',
     success: { status: 204 },
     errors: ['payload_too_large'],
+    audit: { none: 'nothing is kept' },
   }),
   downloadSpeedTest: defineRoute({
     method: 'GET',

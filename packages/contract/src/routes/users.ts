@@ -6,6 +6,8 @@ import { PlanDescription } from '../schemas/plans.ts'
 
 const tag = 'Users'
 const done = { status: 204 } as const
+/** What a person does with the own account is in no organization's log (spec, Events, rule 8). */
+const ownAccountReason = 'the own account'
 const ownAccount = { by: 'bearer', permission: 'account.manage', on: 'caller' } as const
 
 export const userRoutes = {
@@ -19,6 +21,7 @@ export const userRoutes = {
     access: ownAccount,
     body: CreateUserRequest,
     success: { status: 200, body: PrivateUser },
+    audit: { none: ownAccountReason },
   }),
   getCurrentUser: defineRoute({
     method: 'GET',
@@ -39,6 +42,7 @@ export const userRoutes = {
     body: UpdateCurrentUserRequest,
     success: { status: 200, body: PrivateUser },
     errors: ['not_found'],
+    audit: { none: ownAccountReason },
   }),
   deleteCurrentUser: defineRoute({
     method: 'DELETE',
@@ -49,6 +53,7 @@ export const userRoutes = {
     access: ownAccount,
     success: done,
     errors: ['not_found', 'owns_team_organization'],
+    audit: { none: ownAccountReason },
   }),
   listApiKeys: defineRoute({
     method: 'GET',
@@ -70,6 +75,7 @@ export const userRoutes = {
     body: CreateApiKeyRequest,
     success: { status: 200, body: CreatedApiKey },
     errors: ['not_found'],
+    audit: { none: 'a key of one person' },
   }),
   revokeApiKey: defineRoute({
     method: 'DELETE',
@@ -80,6 +86,7 @@ export const userRoutes = {
     access: ownAccount,
     success: done,
     errors: ['not_found'],
+    audit: { none: 'a key of one person' },
   }),
   getPlan: defineRoute({
     method: 'GET',
@@ -109,6 +116,7 @@ export const userRoutes = {
     access: ownAccount,
     success: done,
     errors: ['not_found', 'domain_not_allowed'],
+    audit: ['invitation.accept', 'org_member.add', 'app_collaborator.add'],
   }),
   declineInvitation: defineRoute({
     method: 'POST',
@@ -119,5 +127,6 @@ export const userRoutes = {
     access: ownAccount,
     success: done,
     errors: ['not_found'],
+    audit: ['invitation.decline'],
   }),
 }

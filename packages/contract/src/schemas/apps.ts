@@ -69,7 +69,7 @@ export const UpdateAppRequest = z
   .meta({ id: 'UpdateAppRequest' })
 
 export const TransferAppRequest = z
-  .object({ app_id: z.string().min(1).max(128).meta({ description: 'The app that moves.' }) })
+  .object({ app_id: text({ max: 128 }).meta({ description: 'The app that moves.' }) })
   .meta({ id: 'TransferAppRequest' })
 
 export const AppCollaborator = z

@@ -1,61 +1,75 @@
 import { z } from 'zod'
 import { Int64 } from './primitives.ts'
 
-/** Names of the events that the audit log records (`api.operation`). */
-export const auditEventNames = [
-  'organization.create',
-  'organization.rename',
-  'organization.delete',
-  'organization.ownership_transfer',
-  'org_allowed_domain.add',
-  'org_allowed_domain.remove',
-  'org_member.add',
-  'org_member.role_update',
-  'org_member.remove',
-  'invitation.create',
-  'invitation.revoke',
-  'invitation.accept',
-  'invitation.decline',
-  'service_account.create',
-  'service_account.role_update',
-  'service_account.delete',
-  'service_account_key.create',
-  'service_account_key.revoke',
-  'service_account_trust_rule.create',
-  'service_account_trust_rule.delete',
-  'service_account.sign_in',
-  'app.create',
-  'app.update',
-  'app.transfer',
-  'app.delete',
-  'app_collaborator.add',
-  'app_collaborator.role_update',
-  'app_collaborator.remove',
-  'channel.create',
-  'channel.delete',
-  'release.create',
-  'release.update',
-  'release.delete',
-  'release_artifact.upload',
-  'release_artifact.replace',
-  'release_artifact.delete',
-  'release_artifact.download',
-  'patch.create',
-  'patch_artifact.upload',
-  'patch.promote',
-  'patch.channel_update',
-  'patch.rollback',
-  'patch.rollforward',
-  'patch.notes_update',
-] as const
-export type AuditEventName = (typeof auditEventNames)[number]
+/** OCSF 1.9.0, API Activity [6003], `activity_id`. */
+const activityIds = { create: 1, read: 2, update: 3, delete: 4, other: 99 } as const
+export type AuditActivity = keyof typeof activityIds
+
+/** Every event that the audit log records (`api.operation`), with what was done to the first of its resources. */
+export const auditEvents = {
+  'organization.create': 'create',
+  'organization.rename': 'update',
+  'organization.delete': 'delete',
+  'organization.ownership_transfer': 'update',
+  'org_allowed_domain.add': 'create',
+  'org_allowed_domain.remove': 'delete',
+  'org_member.add': 'create',
+  'org_member.role_update': 'update',
+  'org_member.remove': 'delete',
+  'invitation.create': 'create',
+  'invitation.revoke': 'delete',
+  'invitation.accept': 'update',
+  'invitation.decline': 'update',
+  'service_account.create': 'create',
+  'service_account.role_update': 'update',
+  'service_account.delete': 'delete',
+  'service_account_key.create': 'create',
+  'service_account_key.revoke': 'delete',
+  'service_account_trust_rule.create': 'create',
+  'service_account_trust_rule.delete': 'delete',
+  'service_account.sign_in': 'other',
+  'app.create': 'create',
+  'app.update': 'update',
+  'app.transfer': 'update',
+  'app.delete': 'delete',
+  'app_collaborator.add': 'create',
+  'app_collaborator.role_update': 'update',
+  'app_collaborator.remove': 'delete',
+  'channel.create': 'create',
+  'channel.delete': 'delete',
+  'release.create': 'create',
+  'release.update': 'update',
+  'release.delete': 'delete',
+  'release_artifact.upload': 'create',
+  'release_artifact.replace': 'update',
+  'release_artifact.delete': 'delete',
+  'release_artifact.download': 'read',
+  'patch.create': 'create',
+  'patch_artifact.upload': 'create',
+  'patch.promote': 'update',
+  'patch.channel_update': 'update',
+  'patch.rollback': 'update',
+  'patch.rollforward': 'update',
+  'patch.notes_update': 'update',
+} as const satisfies Record<string, AuditActivity>
+export type AuditEventName = keyof typeof auditEvents
+export const auditEventNames = Object.keys(auditEvents) as [AuditEventName, ...AuditEventName[]]
+
+export function isAuditEventName(name: string): name is AuditEventName {
+  return Object.hasOwn(auditEvents, name)
+}
+
+/** `activity_id` of an event; 99 for one that is recorded no longer. */
+export function readActivityId(name: string): number {
+  return activityIds[isAuditEventName(name) ? auditEvents[name] : 'other']
+}
 
 export const AuditActor = z.object({
   user: z.object({
     uid: z.string().optional(),
     name: z.string().optional(),
     email_addr: z.string().optional(),
-    type_id: z.int().meta({ description: '1 person, 4 service account, 99 service staff.' }),
+    type_id: z.int().meta({ description: '1 person, 4 service account, 99 service staff, 0 unknown.' }),
     type: z.string().optional(),
   }),
   session: z
@@ -98,17 +112,37 @@ export const AuditEvent = z
   .meta({ id: 'AuditEvent', description: 'OCSF 1.9.0 API Activity, class 6003.' })
 export type AuditEvent = z.infer<typeof AuditEvent>
 
-export const GetAuditLogsQuery = z.object({
-  order: z.enum(['asc', 'desc']).default('desc'),
-  per_page: z.int().min(1).max(100).default(30),
-  cursor: z.string().optional(),
-  startDate: z.iso.datetime({ offset: true }).optional(),
-  endDate: z.iso.datetime({ offset: true }).optional(),
-  appId: z.string().optional(),
-  actorId: z.string().optional(),
-  operation: z.enum(auditEventNames).optional(),
-})
+/** A point in time with its zone, so that nobody's local time is guessed. */
+const Instant = z.iso.datetime({ offset: true })
+
+export const GetAuditLogsQuery = z
+  .object({
+    order: z.enum(['asc', 'desc']).default('desc').meta({
+      description:
+        '`desc`: newest first. `asc`: oldest first, without the events of the last minute, and always with a `next_cursor`: for polling.',
+    }),
+    per_page: z
+      .string()
+      .regex(/^\d{1,3}$/, 'must be a whole number')
+      .transform(Number)
+      .pipe(z.int().min(1).max(100))
+      .default(30)
+      .meta({ description: '1 to 100.' }),
+    cursor: z.string().max(200).optional().meta({ description: 'The `next_cursor` of an answer of before.' }),
+    startDate: Instant.optional().meta({ description: 'Inclusive. ISO 8601 with a time zone.' }),
+    endDate: Instant.optional().meta({ description: 'Inclusive. ISO 8601 with a time zone.' }),
+    appId: z.string().max(128).optional().meta({ description: 'Only events of this app.' }),
+    actorId: z.string().max(64).optional().meta({
+      description: 'Only events of this person or service account: its `actor.user.uid`.',
+    }),
+    operation: z.enum(auditEventNames).optional().meta({ description: 'Only events with this name.' }),
+  })
+  .meta({ id: 'GetAuditLogsQuery' })
+export type GetAuditLogsQuery = z.output<typeof GetAuditLogsQuery>
 
 export const GetAuditLogsResponse = z
-  .object({ data: z.array(AuditEvent), next_cursor: z.string().optional() })
+  .object({
+    data: z.array(AuditEvent),
+    next_cursor: z.string().optional().meta({ description: 'Absent: keep the cursor of before.' }),
+  })
   .meta({ id: 'GetAuditLogsResponse' })

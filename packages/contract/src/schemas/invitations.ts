@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { InvitedRole } from './enums.ts'
-import { Email, Int64, Timestamp } from './primitives.ts'
+import { Email, Int64, Timestamp, text } from './primitives.ts'
 
 const invitationFields = {
   id: Int64,
@@ -34,12 +34,7 @@ export const CreateInvitationRequest = z
   .object({
     email: z.email().max(254),
     role: InvitedRole.meta({ description: 'With `app_id`: `admin` or `developer`.' }),
-    app_id: z
-      .string()
-      .min(1)
-      .max(128)
-      .nullish()
-      .meta({ description: 'Invites to this app instead of the organization.' }),
+    app_id: text({ max: 128 }).nullish().meta({ description: 'Invites to this app instead of the organization.' }),
   })
   .refine(({ app_id, role }) => app_id == null || role === 'admin' || role === 'developer', {
     path: ['role'],
@@ -53,7 +48,9 @@ export const AddOrganizationUserRequest = z
 
 export const AddOrganizationUserResponse = z
   .object({
-    status: z.enum(['added', 'invited']).meta({ description: '`invited`: no account with this e-mail exists yet.' }),
+    status: z
+      .enum(['added', 'invited'])
+      .meta({ description: '`invited`: no account exists that has shown that this e-mail is its own.' }),
     invitation: Invitation.optional(),
   })
   .meta({ id: 'AddOrganizationUserResponse' })
