@@ -33,8 +33,13 @@ const { values: options } = parseArgs({
 
 const silent = pino({ level: 'warn' })
 const closers: (() => Promise<unknown>)[] = []
-const closeAll = async () => {
-  for (const close of closers.splice(0).toReversed()) await close()
+let closing: Promise<void> | undefined
+// Also whoever comes second waits for it: a signal fails what is running, and its failure must not end us half-closed.
+const closeAll = () => {
+  closing ??= (async () => {
+    for (const close of closers.splice(0).toReversed()) await close().catch(() => undefined)
+  })()
+  return closing
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
 try {
