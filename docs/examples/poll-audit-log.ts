@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 
 /**
  * Copies an organization's audit log into a file, one event a line, and goes on doing so: what a SIEM's collector does. It
- * needs Node and nothing else.
+ * needs Node 24 and nothing else.
  *
  *   GODWIT_API_KEY=sb_api_… node poll-audit-log.ts --url https://godwit.example.com --organization 7 --to audit.jsonl
  *
@@ -23,7 +23,8 @@ const { values } = parseArgs({
 const { url, organization, to, every } = values
 const key = process.env.GODWIT_API_KEY
 if (url === undefined || organization === undefined || to === undefined || key === undefined) {
-  throw new Error('needs GODWIT_API_KEY, --url, --organization and --to')
+  console.error('needs GODWIT_API_KEY, --url, --organization and --to')
+  process.exit(1)
 }
 const cursorFile = `${to}.cursor`
 const read = async (file: string) => readFile(file, 'utf8').catch(() => '')
@@ -34,12 +35,17 @@ type Page = { data: Event[]; next_cursor?: string }
 async function fetchPage(cursor: string): Promise<Page | undefined> {
   const address = new URL(`/api/v1/organizations/${organization}/audit-logs?order=asc&per_page=100`, url)
   if (cursor !== '') address.searchParams.set('cursor', cursor)
-  const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } }).catch(() => undefined)
+  const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } }).catch((error: Error) => {
+    console.error(`${address.host} does not answer (${error.cause ?? error.message}); trying again`)
+    return undefined
+  })
   if (answer?.ok) return (await answer.json()) as Page
   // Refused for good: the key was revoked, or the plan or the organization is no longer there.
   if (answer !== undefined && answer.status < 500 && answer.status !== 429) {
-    throw new Error(`${answer.status}: ${await answer.text()}`)
+    console.error(`${answer.status}: ${await answer.text()}`)
+    process.exit(1)
   }
+  if (answer !== undefined) console.error(`${address.host} answers ${answer.status}; trying again`)
   return undefined
 }
 

@@ -16,6 +16,9 @@ import { createSignInLimits } from './sign-in/limits.ts'
 import { createPageSigner } from './sign-in/page-signer.ts'
 import { createUrlSigner } from './transfers/signed-urls.ts'
 
+/** The command line client lists about six times for a patch. */
+const linkListsPerMinute = 300
+
 /** Opens everything that the service stands on. `close` undoes it, last opened first closed. */
 export async function createDeps(options: {
   config: Config
@@ -57,6 +60,7 @@ export async function createDeps(options: {
     identityProviders: createIdentityProviders({ configs: config.identityProviders, clock, log }),
     jobs,
     rateLimiter: createRateLimiter(config.requestsPerMinute),
+    linkLimiter: createRateLimiter(config.requestsPerMinute === undefined ? undefined : linkListsPerMinute),
     signInLimits: createSignInLimits({ pool }),
     pageSigner: createPageSigner(pageSecret),
     clock,

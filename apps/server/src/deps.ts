@@ -26,6 +26,8 @@ export type Deps = {
   identityProviders: IdentityProvider[]
   jobs: Jobs
   rateLimiter: RateLimiter
+  /** For lists of download links, each of which leaves an event: by person or service account, whatever key they use. */
+  linkLimiter: RateLimiter
   signInLimits: SignInLimits
   pageSigner: PageSigner
   clock: () => Date

@@ -10,6 +10,7 @@ export function describeStart(input: { publicUrl: string; account: FirstAccount 
 
   First account   ${account.email}
   Password        ${describePassword(account)}
+  Sign in at      ${publicUrl}/account
   API key         ${account.isKeyGenerated ? `${key}   (shown only now)` : 'the one in GODWIT_ADMIN_API_KEY'}
 
   Next, in the shell where you run the command line client:

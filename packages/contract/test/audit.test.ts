@@ -13,6 +13,10 @@ describe('the route table', () => {
     expect(isReason ? audit.none.length : (audit?.length ?? 0)).toBeGreaterThan(0)
   })
 
+  it('says that links handed out by a GET are recorded', () => {
+    expect(routes.listReleaseArtifacts.audit).toEqual(['release_artifact.download'])
+  })
+
   it('records every event somewhere', () => {
     const recorded = operationIds.flatMap((id) => {
       const { audit = [] }: Route = routes[id]

@@ -113,7 +113,7 @@ function allowedDomainCommand(): Command {
   })
   const remove = define('remove', 'Take a domain back.').action(async (organizationId: number, domain: string) => {
     await withAdminDeps(async (deps) => await removeAllowedDomain(deps, { organizationId, domain }))
-    say(`${domain} is not in the list of organization ${organizationId}.`)
+    say(`Organization ${organizationId} no longer has ${domain} in its list.`)
   })
   return parent.addCommand(add).addCommand(remove)
 }
@@ -155,7 +155,10 @@ function auditCommand(): Command {
     )
     .action(async () => {
       const { events, organizations, problems } = await withAdminDeps(verifyAuditLog)
-      if (problems.length === 0) process.stdout.write(`${events} events of ${organizations} organizations are whole\n`)
+      if (problems.length === 0)
+        process.stdout.write(
+          `${events} events of ${organizations} organization${organizations === 1 ? '' : 's'} are whole\n`,
+        )
       else process.exitCode = 1
       for (const problem of problems) say(problem)
     })

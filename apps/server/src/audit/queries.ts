@@ -46,7 +46,8 @@ export async function takeOutboxEvents(db: Db, input: { limit: number }) {
 }
 
 export async function hasOutboxEvents(db: Db): Promise<boolean> {
-  return (await db.selectFrom('audit_outbox').select('id').limit(1).executeTakeFirst()) !== undefined
+  // By the index: rows that were taken away may still lie in the table, as long as a backup keeps them.
+  return (await db.selectFrom('audit_outbox').select('id').orderBy('id').limit(1).executeTakeFirst()) !== undefined
 }
 
 export async function listChains(db: Db, input: { organizationIds: number[] }) {
@@ -117,8 +118,12 @@ export async function updateDroppedEnds(db: Db, input: { partition: string }): P
 }
 
 /** Gives up soon when somebody else reads the log for long: whoever wants to read would have to wait behind it. */
+export async function lockEventsTable(db: Db): Promise<void> {
+  await sql`set local lock_timeout = '1s'`.execute(db)
+  await sql`lock table audit_events in access exclusive mode`.execute(db)
+}
+
 export async function dropPartition(db: Db, input: { partition: string }): Promise<void> {
-  await sql`set local lock_timeout = '3s'`.execute(db)
   await sql`drop table ${sql.table(input.partition)}`.execute(db)
 }
 
@@ -244,4 +249,17 @@ export async function listChainLinks(
     .orderBy('event_time')
     .limit(limit)
     .execute()
+}
+
+/** Time of the newest event of an organization, or of all. */
+export async function findLastTime(db: Db, input: { organizationId?: number }): Promise<Date | undefined> {
+  const { organizationId } = input
+  const row = await db
+    .selectFrom('audit_chains')
+    .select('last_time')
+    .$if(organizationId !== undefined, (query) => query.where('organization_id', '=', organizationId ?? 0))
+    .orderBy('last_time', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.last_time
 }

@@ -4,16 +4,16 @@ import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import { requireOrganizationFeature } from '../plans/actions.ts'
 import { readActorId } from './describe-actor.ts'
-import { findSeqAtOrAfter, findSeqAtOrBefore, hasOutboxEvents, listEvents, listExistingActors } from './queries.ts'
+import { findLastTime, findSeqAtOrAfter, findSeqAtOrBefore, listEvents, listExistingActors } from './queries.ts'
 import { listStoredNames, presentEvent, readCursor, writeCursor } from './rules.ts'
-import { sealEvents } from './seal-events.ts'
+import { sealBeforeReading } from './seal-before-reading.ts'
 
 /** Oldest-first readers are not shown what is younger: they poll, and get it the next time (spec, Events, rule 3). */
 const oldestFirstDelayMs = 60_000
 
 type Page = { data: AuditEvent[]; next_cursor?: string }
 
-/** A page of an organization's log. What was committed before the request is in it. */
+/** A page of an organization's log. What was committed before the request is in it, unless the sealing of it is held up. */
 export async function readEvents(
   deps: Deps,
   input: { organizationId: number; query: GetAuditLogsQuery },
@@ -22,7 +22,7 @@ export async function readEvents(
   const { db } = deps
   await requireOrganizationFeature(deps, db, { organizationId, feature: 'audit_log' })
   const cursor = readPosition(input)
-  if (await hasOutboxEvents(db)) await sealEvents(db)
+  await sealBeforeReading(deps)
   const range = await findRange(db, { organizationId, query, cursor, now: deps.clock() })
   const isFound = range !== undefined && (await isReadableActor(db, query.actorId))
   const rows = isFound ? await listEvents(db, { ...describeFilters(input), ...range, limit: query.per_page + 1 }) : []
@@ -61,7 +61,7 @@ async function findRange(
     if (first === undefined) return undefined
     fromSeq = first.seq
   }
-  const settled = order === 'asc' ? new Date(now.getTime() - oldestFirstDelayMs) : undefined
+  const settled = order === 'asc' ? await findSettledTime(db, { organizationId, now }) : undefined
   const ends = [settled, endDate === undefined ? undefined : new Date(endDate)].filter((end) => end !== undefined)
   if (ends.length > 0) {
     const time = new Date(Math.min(...ends.map((end) => end.getTime())))
@@ -72,6 +72,16 @@ async function findRange(
   if (cursor !== undefined && order === 'asc') fromSeq = Math.max(fromSeq, cursor + 1)
   if (cursor !== undefined && order === 'desc') toSeq = Math.min(toSeq, cursor - 1)
   return fromSeq <= toSeq ? { fromSeq, toSeq } : undefined
+}
+
+/**
+ * Until when events are old enough for who reads oldest first. undefined: all are. A clock that was ahead for a while has left
+ * times in the future, which later events cannot go back behind: nobody should wait for years then.
+ */
+async function findSettledTime(db: Db, input: { organizationId: number; now: Date }): Promise<Date | undefined> {
+  const last = await findLastTime(db, input)
+  const isAhead = last !== undefined && last.getTime() > input.now.getTime() + oldestFirstDelayMs
+  return isAhead ? undefined : new Date(input.now.getTime() - oldestFirstDelayMs)
 }
 
 /** Events of an actor that was deleted are no longer found by it (spec, `actorId`). */

@@ -6,14 +6,14 @@ import { sealEvents } from './seal-events.ts'
 const pauseMs = 500
 
 /** Seals what is committed, for as long as the service runs. A failure is tried again after the next pause. */
-export function startSealing(deps: Pick<Deps, 'db' | 'log'>): { stop: () => Promise<void> } {
+export function startSealing(deps: Pick<Deps, 'db' | 'clock' | 'log'>): { stop: () => Promise<void> } {
   let isStopping = false
   let wake = () => {}
   const run = async () => {
     let isFailing = false
     while (!isStopping) {
       try {
-        if (await hasOutboxEvents(deps.db)) await sealEvents(deps.db)
+        if (await hasOutboxEvents(deps.db)) await sealEvents(deps.db, { now: deps.clock() })
         isFailing = false
       } catch (error) {
         if (!isFailing) deps.log.warn({ err: error }, 'audit events wait to be sealed')

@@ -36,9 +36,9 @@ function isOurJwt(token: string, deps: Deps): boolean {
 export async function authenticate(
   deps: Deps,
   authorization: string | undefined,
-  source: RequestSource & { address: string },
+  source: RequestSource,
 ): Promise<Actor> {
-  const { address } = source
+  const { address = 'unknown' } = source
   const token = readToken(authorization)
   const kind = token === undefined ? undefined : tokenKinds.find(({ recognizes }) => recognizes(token, deps))
   const found =

@@ -53,6 +53,8 @@ export function bindRoute<Id extends OperationId>(
   const actors = new WeakMap<FastifyRequest, Actor>()
   app.route({
     method: route.method,
+    // A HEAD would record what a GET hands out, and hand out nothing.
+    exposeHeadRoute: route.audit === undefined,
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     async onRequest(request) {
       if (route.access.by !== 'bearer') return

@@ -72,7 +72,7 @@ async function linkByEmail(deps: Deps, trx: Db, identity: Identity): Promise<Lin
   if (linked !== undefined || verifiedEmail === undefined) return linked
   const user = await lockUserByEmail(trx, { email: verifiedEmail })
   if (user === undefined) return undefined
-  await takeOverAccount(trx, { userId: user.id, now: deps.clock() })
+  await takeOverAccount(deps, trx, { userId: user.id, email: user.email })
   await insertIdentity(trx, { userId: user.id, issuer, subject, email: verifiedEmail })
   return toLinkedAccount(user)
 }

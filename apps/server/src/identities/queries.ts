@@ -50,15 +50,16 @@ const personalOrganizations = (db: Db, userId: number) =>
     .where('organizations.organization_type', '=', 'personal')
 
 /** With their keys, trust rules and sessions. */
-export async function deletePersonalServiceAccounts(db: Db, input: { userId: number }): Promise<void> {
-  await db
+export async function deletePersonalServiceAccounts(db: Db, input: { userId: number }) {
+  return await db
     .deleteFrom('service_accounts')
     .where('organization_id', 'in', personalOrganizations(db, input.userId))
+    .returning(['id', 'organization_id', 'name', 'role'])
     .execute()
 }
 
-export async function deletePersonalCollaborators(db: Db, input: { userId: number }): Promise<void> {
-  await db
+export async function deletePersonalCollaborators(db: Db, input: { userId: number }) {
+  return await db
     .deleteFrom('app_collaborators')
     .where('app_id', 'in', (eb) =>
       eb
@@ -66,14 +67,16 @@ export async function deletePersonalCollaborators(db: Db, input: { userId: numbe
         .select('apps.id')
         .where('apps.organization_id', 'in', personalOrganizations(db, input.userId)),
     )
+    .returning(['app_id', 'user_id', 'role'])
     .execute()
 }
 
-export async function updatePersonalInvitationsRevoked(db: Db, input: { userId: number }): Promise<void> {
-  await db
+export async function updatePersonalInvitationsRevoked(db: Db, input: { userId: number }) {
+  return await db
     .updateTable('invitations')
     .set({ status: 'revoked' })
     .where('organization_id', 'in', personalOrganizations(db, input.userId))
     .where('status', '=', 'pending')
+    .returning(['id', 'organization_id', 'email', 'role'])
     .execute()
 }

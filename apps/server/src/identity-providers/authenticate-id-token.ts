@@ -71,5 +71,5 @@ function toCredential(token: string, claims: IdTokenClaims): Credential {
 
 /** A stranger chooses what a token says; the log need not hold all of it. */
 function shorten(value: unknown): string | undefined {
-  return typeof value === 'string' ? value.slice(0, 200) : undefined
+  return typeof value === 'string' ? value.slice(0, 200).replaceAll('\0', '').toWellFormed() : undefined
 }

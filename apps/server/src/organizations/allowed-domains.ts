@@ -26,7 +26,9 @@ export async function addAllowedDomain(
 ): Promise<void> {
   const domain = readDomainName(input.domain)
   await deps.db.transaction().execute(async (trx) => {
-    if ((await lockOrganization(trx, input)) === undefined) throw new AppError('not_found')
+    if ((await lockOrganization(trx, input)) === undefined) {
+      throw new AppError('not_found', `no organization has the id ${input.organizationId}`)
+    }
     if (!(await insertAllowedDomain(trx, { organizationId: input.organizationId, domain }))) return
     await recordChange(deps, trx, { operation: 'org_allowed_domain.add', ...input, domain })
   })
@@ -39,7 +41,9 @@ export async function removeAllowedDomain(
 ): Promise<void> {
   const domain = readDomainName(input.domain)
   await deps.db.transaction().execute(async (trx) => {
-    if ((await lockOrganization(trx, input)) === undefined) throw new AppError('not_found')
+    if ((await lockOrganization(trx, input)) === undefined) {
+      throw new AppError('not_found', `no organization has the id ${input.organizationId}`)
+    }
     if (!(await deleteAllowedDomain(trx, { organizationId: input.organizationId, domain }))) return
     await recordChange(deps, trx, { operation: 'org_allowed_domain.remove', ...input, domain })
   })

@@ -155,7 +155,7 @@ export async function resetPassword(
     if (!(await updateResetAsUsed(trx, { hash: hashToken(input.token), at: now }))) {
       throw new AppError('not_found', 'This link was used already, or is too old.')
     }
-    await takeOverAccount(trx, { userId, now })
+    await takeOverAccount(deps, trx, { userId, email: account.email })
     await replacePassword(trx, { userId, passwordHash, at: now })
   })
 }

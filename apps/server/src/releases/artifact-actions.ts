@@ -4,6 +4,7 @@ import { recordAppEvent } from '../audit/record-event.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../http/actor.ts'
+import { refuseOverLimit } from '../http/rate-limit.ts'
 import { finishUpload } from '../transfers/finish-upload.ts'
 import { registerUpload } from '../transfers/register-upload.ts'
 import { getRelease } from './actions.ts'
@@ -26,6 +27,7 @@ export async function listReleaseArtifacts(
   actor: Actor,
   input: ReleaseId & { arch: string | undefined; platform: ReleasePlatform | undefined },
 ) {
+  refuseOverLimit(deps.linkLimiter.take(describeActor(actor).actorId ?? ''))
   const rows = await deps.db.transaction().execute(async (trx) => {
     const release = await getRelease({ db: trx }, input)
     const found = await listReleaseArtifactRows(trx, input)

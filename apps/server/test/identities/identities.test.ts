@@ -218,6 +218,16 @@ describe('an account that somebody prepared for the e-mail of another', () => {
     const { db } = deps
     const invitations = await db.selectFrom('invitations').select('status').where('app_id', '=', appId).execute()
     expect(invitations).toEqual([{ status: 'revoked' }])
+    const events = await db
+      .selectFrom('audit_outbox')
+      .select('operation')
+      .where('organization_id', '=', organizationId)
+      .execute()
+    expect(events.map(({ operation }) => operation)).toEqual([
+      'service_account.delete',
+      'app_collaborator.remove',
+      'invitation.revoke',
+    ])
     const user = await db.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirstOrThrow()
     expect(user).toMatchObject({ password_hash: null, totp_secret: null, email_verified_at: expect.any(Date) })
     expect(await db.selectFrom('sessions').select('id').where('id', '=', session.id).execute()).toEqual([])

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Int64 } from './primitives.ts'
+import { Int64, text } from './primitives.ts'
 
 /** OCSF 1.9.0, API Activity [6003], `activity_id`. */
 const activityIds = { create: 1, read: 2, update: 3, delete: 4, other: 99 } as const
@@ -113,7 +113,7 @@ export const AuditEvent = z
 export type AuditEvent = z.infer<typeof AuditEvent>
 
 /** A point in time with its zone, so that nobody's local time is guessed. */
-const Instant = z.iso.datetime({ offset: true })
+const Instant = z.iso.datetime({ offset: true, error: 'must be a time with its zone, such as 2026-01-31T00:00:00Z' })
 
 export const GetAuditLogsQuery = z
   .object({
@@ -123,16 +123,15 @@ export const GetAuditLogsQuery = z
     }),
     per_page: z
       .string()
-      .regex(/^\d{1,3}$/, 'must be a whole number')
+      .regex(/^0*([1-9]\d?|100)$/, 'must be 1 to 100')
       .transform(Number)
-      .pipe(z.int().min(1).max(100))
       .default(30)
       .meta({ description: '1 to 100.' }),
     cursor: z.string().max(200).optional().meta({ description: 'The `next_cursor` of an answer of before.' }),
     startDate: Instant.optional().meta({ description: 'Inclusive. ISO 8601 with a time zone.' }),
     endDate: Instant.optional().meta({ description: 'Inclusive. ISO 8601 with a time zone.' }),
-    appId: z.string().max(128).optional().meta({ description: 'Only events of this app.' }),
-    actorId: z.string().max(64).optional().meta({
+    appId: text({ min: 0, max: 128 }).optional().meta({ description: 'Only events of this app.' }),
+    actorId: text({ min: 0, max: 64 }).optional().meta({
       description: 'Only events of this person or service account: its `actor.user.uid`.',
     }),
     operation: z.enum(auditEventNames).optional().meta({ description: 'Only events with this name.' }),
