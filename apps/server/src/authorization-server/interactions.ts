@@ -11,6 +11,7 @@ import { type BrowserSession, readBrowserSession, readOrigin } from '../sign-in/
 import { createFormToken, requireFormToken } from '../sign-in/csrf.ts'
 import { renderForm } from '../sign-in/page.ts'
 import { allowFormTarget, sendPage } from '../sign-in/scope.ts'
+import { redirectToSignIn } from '../sign-in/signed-in.ts'
 import { consoleClientId } from './clients.ts'
 import type { AuthorizationServer } from './provider.ts'
 import { prepareRequest } from './routes.ts'
@@ -31,9 +32,7 @@ export function registerInteractionPages(
   app.get<{ Params: { uid: string } }>('/interaction/:uid', async (request, reply) => {
     const { provider, interaction } = await findInteraction(deps, authorizationServer, request, reply)
     const session = await readBrowserSession(deps, request)
-    if (session === undefined) {
-      return reply.redirect(`/sign-in?return_to=${encodeURIComponent(`/interaction/${request.params.uid}`)}`, 303)
-    }
+    if (session === undefined) return redirectToSignIn(reply, `/interaction/${request.params.uid}`)
     if (interaction.prompt.name === 'login') {
       const login = { accountId: String(session.user_id), remember: false }
       const location = await recordResult(deps, provider, request, reply, { login })

@@ -8,6 +8,7 @@ import { readBrowserSession } from '../sign-in/browser-session.ts'
 import { createFormToken, requireFormToken } from '../sign-in/csrf.ts'
 import { renderForm } from '../sign-in/page.ts'
 import { allowFormTarget, sendPage } from '../sign-in/scope.ts'
+import { redirectToSignIn } from '../sign-in/signed-in.ts'
 import { issueCode } from './actions.ts'
 import { addOutcome, readLoopbackTarget } from './rules.ts'
 
@@ -21,12 +22,7 @@ export function registerCommandLineSignInPages(app: FastifyInstance, deps: Deps)
     if (asked === undefined) return reply.redirect('/sign-in', 303)
     const target = requireTarget(request, asked)
     const session = await readBrowserSession(deps, request)
-    if (session === undefined) {
-      return reply.redirect(
-        `/sign-in?return_to=${encodeURIComponent(`/login?continue=${encodeURIComponent(asked)}`)}`,
-        303,
-      )
-    }
+    if (session === undefined) return redirectToSignIn(reply, `/login?continue=${encodeURIComponent(asked)}`)
     return await sendConsentPage(deps, request, reply, { target, email: session.email })
   })
 

@@ -20,6 +20,9 @@ export type RequestSource = {
   correlationId: string | undefined
 }
 
+/** What happens without a request, or where the request is not at hand. */
+export const unknownSource: RequestSource = { address: undefined, userAgent: undefined, correlationId: undefined }
+
 /** `name`: the display name, or else the e-mail. */
 export type Person = { kind: 'person'; userId: number; email: string; name: string }
 

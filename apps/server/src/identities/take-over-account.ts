@@ -2,6 +2,7 @@ import type { AuditActor } from '../audit/describe-actor.ts'
 import { recordAppEvent, recordEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
+import { unknownSource } from '../http/actor.ts'
 import { claimUnverifiedUser } from '../users/queries.ts'
 import {
   deletePersonalCollaborators,
@@ -48,8 +49,6 @@ export async function takeOverAccount(
     })
   }
 }
-
-const unknownSource = { address: undefined, userAgent: undefined, correlationId: undefined }
 
 /** The person who showed that the e-mail is theirs. No session of theirs exists yet. */
 function describeClaimant(userId: number, email: string): AuditActor {

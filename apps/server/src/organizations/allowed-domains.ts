@@ -5,6 +5,7 @@ import { type Doer, recordEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { unknownSource } from '../http/actor.ts'
 import { deleteAllowedDomain, insertAllowedDomain, listAllowedDomains, lockOrganization } from './queries.ts'
 import { isDomainAllowed } from './rules.ts'
 
@@ -14,54 +15,42 @@ const Domain = z
   .refine((value) => value.includes('.'))
 
 /** Domains are the operator's to change, with a command: there is no request that it could have come from. */
-const operator: Doer = {
-  by: staff,
-  from: { address: undefined, userAgent: undefined, correlationId: undefined },
-}
+const operator: Doer = { by: staff, from: unknownSource }
+
+type DomainInput = { organizationId: number; domain: string }
 
 /** From then on only e-mails of the domains in the list can be invited and added. Members stay as they are. */
-export async function addAllowedDomain(
-  deps: Pick<Deps, 'db' | 'clock'>,
-  input: { organizationId: number; domain: string },
-): Promise<void> {
-  const domain = readDomainName(input.domain)
-  await deps.db.transaction().execute(async (trx) => {
-    if ((await lockOrganization(trx, input)) === undefined) {
-      throw new AppError('not_found', `no organization has the id ${input.organizationId}`)
-    }
-    if (!(await insertAllowedDomain(trx, { organizationId: input.organizationId, domain }))) return
-    await recordChange(deps, trx, { operation: 'org_allowed_domain.add', ...input, domain })
-  })
+export async function addAllowedDomain(deps: Pick<Deps, 'db' | 'clock'>, input: DomainInput): Promise<void> {
+  await changeDomains(deps, input, 'org_allowed_domain.add', insertAllowedDomain)
 }
 
 /** Without the last one every e-mail may be invited again. */
-export async function removeAllowedDomain(
+export async function removeAllowedDomain(deps: Pick<Deps, 'db' | 'clock'>, input: DomainInput): Promise<void> {
+  await changeDomains(deps, input, 'org_allowed_domain.remove', deleteAllowedDomain)
+}
+
+/** `change` tells whether it changed anything; what it left as it was is no event. */
+async function changeDomains(
   deps: Pick<Deps, 'db' | 'clock'>,
-  input: { organizationId: number; domain: string },
+  input: DomainInput,
+  operation: AuditEventName,
+  change: (trx: Db, input: DomainInput) => Promise<boolean>,
 ): Promise<void> {
+  const { organizationId } = input
   const domain = readDomainName(input.domain)
   await deps.db.transaction().execute(async (trx) => {
     if ((await lockOrganization(trx, input)) === undefined) {
-      throw new AppError('not_found', `no organization has the id ${input.organizationId}`)
+      throw new AppError('not_found', `no organization has the id ${organizationId}`)
     }
-    if (!(await deleteAllowedDomain(trx, { organizationId: input.organizationId, domain }))) return
-    await recordChange(deps, trx, { operation: 'org_allowed_domain.remove', ...input, domain })
-  })
-}
-
-async function recordChange(
-  deps: Pick<Deps, 'clock'>,
-  trx: Db,
-  input: { operation: AuditEventName; organizationId: number; domain: string },
-): Promise<void> {
-  const { operation, organizationId, domain } = input
-  await recordEvent(deps, trx, operator, {
-    operation,
-    organizationId,
-    resources: [
-      { type: 'domain', uid: domain },
-      { type: 'organization', uid: organizationId },
-    ],
+    if (!(await change(trx, { organizationId, domain }))) return
+    await recordEvent(deps, trx, operator, {
+      operation,
+      organizationId,
+      resources: [
+        { type: 'domain', uid: domain },
+        { type: 'organization', uid: organizationId },
+      ],
+    })
   })
 }
 

@@ -1,8 +1,9 @@
-import { apiKeyPermissions, serviceAccountRolePermissions } from '@godwit/contract'
+import { serviceAccountRolePermissions } from '@godwit/contract'
 import type { Deps } from '../deps.ts'
 import type { Caller } from '../http/actor.ts'
 import type { Refusal } from '../http/authenticate.ts'
 import { findLiveFederatedSession } from '../trust-rules/queries.ts'
+import { toCaller } from './caller-of-session.ts'
 import { findLiveSession } from './queries.ts'
 
 /** Three parts, and no API key: a JWT, whoever issued it. */
@@ -19,20 +20,7 @@ export async function findCallerByAccessToken(deps: Deps, token: string): Promis
   if (claims.kind === 'federated') return await findFederatedCaller(deps, claims.sid, now)
   const session = await findLiveSession(deps.db, { id: claims.sid, now })
   if (session === undefined || String(session.user_id) !== claims.sub) return { refusal: 'its session has ended' }
-  return {
-    kind: 'person',
-    userId: session.user_id,
-    email: session.email,
-    name: session.display_name ?? session.email,
-    credential: {
-      kind: 'session',
-      id: session.id,
-      issuer: session.issuer,
-      createdAt: session.created_at,
-      isMfa: session.is_mfa ?? undefined,
-    },
-    allows: apiKeyPermissions.full,
-  }
+  return toCaller(session)
 }
 
 async function findFederatedCaller(deps: Deps, id: string, now: Date): Promise<Caller | Refusal> {
