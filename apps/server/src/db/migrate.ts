@@ -3,12 +3,14 @@ import type { Db } from './connection.ts'
 import * as initial from './migrations/0001-initial.ts'
 import * as peopleAndMachines from './migrations/0002-people-and-machines.ts'
 import * as auditLog from './migrations/0003-audit-log.ts'
+import * as deviceActivity from './migrations/0004-device-activity.ts'
 
 /** In order, forward only. A migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
   '0001-initial': initial,
   '0002-people-and-machines': peopleAndMachines,
   '0003-audit-log': auditLog,
+  '0004-device-activity': deviceActivity,
 }
 
 /** Brings the schema up to date. Kysely holds an advisory lock, so that two servers may start at once. */

@@ -1,5 +1,123 @@
 -- Made by `npm run schema` from the migrations; not to be edited.
 
+create table activity_apps (
+  id integer generated always as identity not null,
+  app_id text not null,
+  seq bigint not null default 0,
+  epoch bigint not null default 0,
+  device_count integer not null default 0,
+  constraint activity_apps_pkey PRIMARY KEY (id),
+  constraint activity_apps_app_id_key UNIQUE (app_id)
+);
+
+create table activity_days (
+  app integer not null,
+  start timestamp with time zone not null,
+  release_version text,
+  patch_number bigint not null,
+  platform text not null,
+  seq bigint not null,
+  devices bytea not null
+) partition by RANGE (start);
+CREATE INDEX activity_days_seq_idx ON public.activity_days USING btree (app, seq);
+CREATE INDEX activity_days_start_idx ON public.activity_days USING btree (app, start);
+
+create table activity_device_changes (
+  app integer not null,
+  seq bigint not null,
+  data bytea not null,
+  constraint activity_device_changes_pkey PRIMARY KEY (app, seq)
+);
+
+create table activity_device_chunks (
+  app integer not null,
+  chunk integer not null,
+  seq bigint not null,
+  data bytea not null,
+  constraint activity_device_chunks_pkey PRIMARY KEY (app, chunk)
+);
+
+create table activity_devices (
+  app integer not null,
+  client uuid not null,
+  number integer not null,
+  constraint activity_devices_pkey PRIMARY KEY (app, client)
+);
+
+create table activity_event_counts (
+  app integer not null,
+  start timestamp with time zone not null,
+  release_version text not null,
+  patch_number bigint not null,
+  type text not null,
+  count bigint not null,
+  constraint activity_event_counts_pkey PRIMARY KEY (app, start, release_version, patch_number, type)
+);
+
+create table activity_hour_totals (
+  app integer not null,
+  start timestamp with time zone not null,
+  devices integer not null,
+  constraint activity_hour_totals_pkey PRIMARY KEY (app, start)
+);
+
+create table activity_hours (
+  app integer not null,
+  start timestamp with time zone not null,
+  release_version text,
+  patch_number bigint not null,
+  platform text not null,
+  seq bigint not null,
+  devices bytea not null
+) partition by RANGE (start);
+CREATE INDEX activity_hours_seq_idx ON public.activity_hours USING btree (app, seq);
+CREATE INDEX activity_hours_start_idx ON public.activity_hours USING btree (app, start);
+
+create table activity_import_marks (
+  app integer not null,
+  start timestamp with time zone not null,
+  marks bytea not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint activity_import_marks_pkey PRIMARY KEY (app, start)
+);
+CREATE INDEX activity_import_marks_updated_at_idx ON public.activity_import_marks USING btree (updated_at);
+
+create table activity_install_states (
+  app integer not null,
+  number integer not null,
+  installs jsonb not null,
+  constraint activity_install_states_pkey PRIMARY KEY (app, number)
+);
+
+create table activity_releases (
+  app integer not null,
+  number integer not null,
+  version text not null,
+  constraint activity_releases_pkey PRIMARY KEY (app, number)
+);
+
+create table activity_removed_devices (
+  app integer not null,
+  number integer not null,
+  constraint activity_removed_devices_pkey PRIMARY KEY (app, number)
+);
+
+create table activity_segments (
+  id bigint generated always as identity not null,
+  app_id text not null,
+  observations bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint activity_segments_pkey PRIMARY KEY (id)
+);
+CREATE INDEX activity_segments_app_idx ON public.activity_segments USING btree (app_id, id);
+
+create table activity_writers (
+  id uuid not null,
+  last_frame bigint not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint activity_writers_pkey PRIMARY KEY (id)
+);
+
 create table api_keys (
   id bigint generated always as identity not null,
   user_id bigint,

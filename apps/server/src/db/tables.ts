@@ -296,4 +296,45 @@ export type Database = {
     dropped_seq: Generated<number>
     dropped_hash: Buffer | null
   }
+  activity_segments: { id: GeneratedAlways<number>; app_id: string; observations: Buffer; created_at: CreatedAt }
+  activity_writers: { id: string; last_frame: number; updated_at: CreatedAt }
+  activity_apps: {
+    id: GeneratedAlways<number>
+    app_id: string
+    seq: Generated<number>
+    epoch: Generated<number>
+    device_count: Generated<number>
+  }
+  activity_devices: { app: number; client: string; number: number }
+  activity_removed_devices: { app: number; number: number }
+  activity_device_chunks: { app: number; chunk: number; seq: number; data: Buffer }
+  activity_device_changes: { app: number; seq: number; data: Buffer }
+  activity_releases: { app: number; number: number; version: string }
+  activity_install_states: {
+    app: number
+    number: number
+    installs: JSONColumnType<[string | null, number[]][], string, string>
+  }
+  activity_hours: ActivityBitmap
+  activity_days: ActivityBitmap
+  activity_hour_totals: { app: number; start: Date; devices: number }
+  activity_event_counts: {
+    app: number
+    start: Date
+    release_version: string
+    patch_number: number
+    type: string
+    count: number
+  }
+  activity_import_marks: { app: number; start: Date; marks: Buffer; updated_at: CreatedAt }
+}
+
+type ActivityBitmap = {
+  app: number
+  start: Date
+  release_version: string | null
+  patch_number: number
+  platform: string
+  seq: number
+  devices: Buffer
 }
