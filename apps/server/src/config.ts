@@ -82,6 +82,10 @@ const Environment = z
     GODWIT_SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
     GODWIT_MAIL_FROM: z.string().max(320).optional(),
     GODWIT_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(90).max(36_500).default(400),
+    GODWIT_ACTIVE_WINDOW_DAYS: z.coerce.number().int().min(1).max(366).default(28),
+    GODWIT_HOURLY_RETENTION_DAYS: z.coerce.number().int().min(33).max(36_500).default(90),
+    GODWIT_DAILY_RETENTION_DAYS: z.coerce.number().int().min(33).max(36_500).default(400),
+    GODWIT_METRICS_CACHE_MB: z.coerce.number().int().min(16).max(1536).default(1024),
     GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   })
   .superRefine((settings, context) => {
@@ -133,6 +137,13 @@ export type Config = {
   ciIssuers: string[]
   /** Months of the audit log are dropped once all of them is older. */
   auditRetentionDays: number
+  /** A device counts as active for this long after it was seen. */
+  activeWindowDays: number
+  /** Months of what is recorded by the hour, and by the day, are dropped once all of them is older. */
+  hourlyRetentionDays: number
+  dailyRetentionDays: number
+  /** What the metrics may keep of the bitmaps in memory. */
+  metricsCacheBytes: number
   /** undefined: no mail is sent. */
   mail: { smtpUrl: string; from: string } | undefined
   logLevel: string
@@ -170,6 +181,10 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     identityProviders: listIdentityProviders(settings),
     ciIssuers: settings.GODWIT_CI_ISSUERS,
     auditRetentionDays: settings.GODWIT_AUDIT_RETENTION_DAYS,
+    activeWindowDays: settings.GODWIT_ACTIVE_WINDOW_DAYS,
+    hourlyRetentionDays: settings.GODWIT_HOURLY_RETENTION_DAYS,
+    dailyRetentionDays: settings.GODWIT_DAILY_RETENTION_DAYS,
+    metricsCacheBytes: settings.GODWIT_METRICS_CACHE_MB * 1024 ** 2,
     mail:
       settings.GODWIT_SMTP_URL === undefined
         ? undefined
