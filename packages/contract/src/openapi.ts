@@ -14,6 +14,7 @@ const tags = [
   { name: 'Releases', description: 'Builds of an app, and their artifacts.' },
   { name: 'Patches', description: 'Updates to a release.' },
   { name: 'Devices', description: 'What the updater inside an app calls. No authentication.' },
+  { name: 'Metrics', description: 'Exact counts of devices and of what they report.' },
   { name: 'Diagnostics', description: 'Transfer speed.' },
   { name: 'Transfers', description: 'Signed URLs for bytes.' },
   { name: 'Service', description: 'Probes and documents.' },
@@ -91,6 +92,7 @@ function describeRequestBody(route: Route): ZodOpenApiOperationObject['requestBo
       },
     }
   }
+  if (route.lines !== undefined) return { required: true, content: { 'application/x-ndjson': { schema: route.lines } } }
   if (route.body === undefined) return undefined
   return {
     required: true,

@@ -23,6 +23,8 @@ export type Route = {
   form?: z.ZodType
   /** The body is a stream of bytes that no schema describes. */
   bytes?: 'upload'
+  /** The body is newline-delimited JSON, a stream of any length; what each line is. */
+  lines?: z.ZodType
   success: Success
   /** Beyond the codes that every route of its kind can answer; see `listErrorCodes`. */
   errors?: readonly ErrorCode[]
@@ -54,10 +56,10 @@ export type PathParameterNames<Path extends string> = Path extends `${string}{${
   ? Name | PathParameterNames<Rest>
   : never
 
-const textParameters = ['appId', 'uploadId', 'blobKey'] as const
+const textParameters = ['appId', 'clientId', 'uploadId', 'blobKey'] as const
 export type TextParameter = (typeof textParameters)[number]
 
-/** App ids and storage keys are text, every other id in a path is an int64. */
+/** App ids, client ids and storage keys are text, every other id in a path is an int64. */
 export function isTextParameter(name: string): name is TextParameter {
   return (textParameters as readonly string[]).includes(name)
 }

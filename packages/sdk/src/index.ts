@@ -27,7 +27,10 @@ type ParametersOf<R extends Route> = keyof PathParameters<R['path']> extends nev
   : { params: PathParameters<R['path']> }
 type QueryOf<R extends Route> = R['query'] extends z.ZodType ? { query?: z.input<R['query']> } : unknown
 type BodyOf<R extends Route> = R['body'] extends z.ZodType ? { body: z.input<R['body']> } : unknown
-export type InputOf<R extends Route> = ParametersOf<R> & QueryOf<R> & BodyOf<R>
+/** Newline-delimited JSON: whole, or as a stream of UTF-8. */
+export type Lines = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+type LinesOf<R extends Route> = R['lines'] extends z.ZodType ? { body: Lines } : unknown
+export type InputOf<R extends Route> = ParametersOf<R> & QueryOf<R> & BodyOf<R> & LinesOf<R>
 
 type OutputOf<R extends Route> = R['success']['body'] extends z.ZodType ? z.output<R['success']['body']> : undefined
 
@@ -84,6 +87,11 @@ function buildRequest(options: ClientOptions, route: Route, input: AnyInput): Re
   const headers: Record<string, string> = { ...options.headers }
   if (options.token !== undefined && route.access.by === 'bearer') headers.authorization = `Bearer ${options.token}`
   if (input.body === undefined) return { method: route.method, headers }
+  if (route.lines !== undefined) {
+    headers['content-type'] = 'application/x-ndjson'
+    // fetch sends a stream only to those who say that they do not read the answer before it ends.
+    return { method: route.method, headers, body: input.body as Lines, duplex: 'half' }
+  }
   headers['content-type'] = 'application/json'
   return { method: route.method, headers, body: JSON.stringify(input.body) }
 }

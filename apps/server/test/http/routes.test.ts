@@ -1,4 +1,11 @@
-import { listPathParameters, type OperationId, operationIds, type Route, routes } from '@godwit/contract'
+import {
+  isTextParameter,
+  listPathParameters,
+  type OperationId,
+  operationIds,
+  type Route,
+  routes,
+} from '@godwit/contract'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestApp, createTestRelease, findChannelId } from '../support/publishing.ts'
 import { createTestService, type TestAccount, type TestService } from '../support/test-service.ts'
@@ -9,7 +16,7 @@ const bodyOperations = operationIds.filter((id) => 'body' in routes[id])
 const queryOperations = operationIds.filter((id) => 'query' in routes[id] && routes[id].access.by === 'bearer')
 const signedOperations = operationIds.filter((id) => routes[id].access.by === 'signature')
 const idOperations = operationIds.filter((id) =>
-  listPathParameters(routes[id].path).some((name) => name.endsWith('Id') && name !== 'appId' && name !== 'uploadId'),
+  listPathParameters(routes[id].path).some((name) => !isTextParameter(name)),
 )
 
 let service: TestService
@@ -39,6 +46,7 @@ beforeAll(async () => {
     channelId: await findChannelId(owner.api, appId),
     uploadId: 'f'.repeat(32),
     blobKey: 'f'.repeat(32),
+    clientId: 'f'.repeat(32),
   }
 })
 
@@ -151,7 +159,7 @@ describe('malformed input', () => {
   })
 
   it.each(queryOperations)('%s refuses a query that is not what it takes', async (id) => {
-    const query = '?sideloadable=maybe&platform=beos&per_page=many'
+    const query = '?sideloadable=maybe&platform=beos&per_page=many&granularity=eon&window_days=many'
     expect(await call(id, { token: owner.apiKey, query })).toMatchObject({
       status: 400,
       body: { code: 'invalid_request' },
@@ -162,7 +170,7 @@ describe('malformed input', () => {
     for (const value of ['x', '1e3', '-1', '1.5', '99999999999999999999', '0x1', '%00']) {
       const params = Object.fromEntries(
         listPathParameters(routes[id].path)
-          .filter((name) => name !== 'appId')
+          .filter((name) => !isTextParameter(name))
           .map((name) => [name, value]),
       )
       const answer = await call(id, { token: owner.apiKey, body: validBody(id), params })

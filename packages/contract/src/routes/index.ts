@@ -1,6 +1,7 @@
 import type { Route } from '../route.ts'
 import { appRoutes, channelRoutes, collaboratorRoutes } from './apps.ts'
 import { deviceRoutes } from './devices.ts'
+import { metricsRoutes } from './metrics.ts'
 import { organizationRoutes } from './organizations.ts'
 import { patchRoutes } from './patches.ts'
 import { releaseRoutes } from './releases.ts'
@@ -20,6 +21,7 @@ export const routes = {
   ...releaseRoutes,
   ...patchRoutes,
   ...deviceRoutes,
+  ...metricsRoutes,
   ...diagnosticsRoutes,
   ...transferRoutes,
   ...serviceRoutes,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Int64, text } from './primitives.ts'
+import { Instant, Int64, text } from './primitives.ts'
 
 /** OCSF 1.9.0, API Activity [6003], `activity_id`. */
 const activityIds = { create: 1, read: 2, update: 3, delete: 4, other: 99 } as const
@@ -111,9 +111,6 @@ export const AuditEvent = z
   })
   .meta({ id: 'AuditEvent', description: 'OCSF 1.9.0 API Activity, class 6003.' })
 export type AuditEvent = z.infer<typeof AuditEvent>
-
-/** A point in time with its zone, so that nobody's local time is guessed. */
-const Instant = z.iso.datetime({ offset: true, error: 'must be a time with its zone, such as 2026-01-31T00:00:00Z' })
 
 export const GetAuditLogsQuery = z
   .object({

@@ -5,6 +5,12 @@ export const Int64 = z.int().nonnegative().meta({ format: 'int64' })
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC, always with `Z`.' })
 
+/** A point in time with its zone, so that nobody's local time is guessed. */
+export const Instant = z.iso.datetime({
+  offset: true,
+  error: 'must be a time with its zone, such as 2026-01-31T00:00:00Z; a URL has %2B for +',
+})
+
 /** In answers. Not checked again: one address that a pattern does not know must not make a whole list unreadable. */
 export const Email = z.string().meta({ format: 'email' })
 
