@@ -25,14 +25,16 @@ export function countInMemory(requests: Request[]): Counts {
     },
     adoption: async ({ release, patches, window }) =>
       patches.map(({ number, platforms }) =>
-        (window.granularity === undefined ? [window] : cut(window, window.granularity)).map((span) => {
-          const rows = observations.filter((row) => row.release === release && isWithin(row.timeMs, span))
-          return {
-            startMs: span.fromMs,
-            devices: countDevices(rows.filter(({ patch }) => patch >= number)),
-            target: countDevices(rows.filter(({ platform }) => platforms.includes(platform))),
-          }
-        }),
+        (window.granularity === undefined ? [{ ...window, periodMs: undefined }] : cut(window, window.granularity)).map(
+          (span) => {
+            const rows = observations.filter((row) => row.release === release && isWithin(row.timeMs, span))
+            return {
+              periodMs: span.periodMs,
+              devices: countDevices(rows.filter(({ patch }) => patch >= number)),
+              target: countDevices(rows.filter(({ platform }) => platforms.includes(platform))),
+            }
+          },
+        ),
       ),
     devices: async ({ window, groupBy }) =>
       count(observations, {
@@ -83,7 +85,7 @@ function count<Row, Value extends string | number | null>(
   const within = rows.filter((row) => isWithin(timeOf(row), window))
   const series = (some: Row[]): Point[] =>
     (window.granularity === undefined ? [] : cut(window, window.granularity))
-      .map((span) => ({ startMs: span.fromMs, count: measure(some.filter((row) => isWithin(timeOf(row), span))) }))
+      .map((span) => ({ periodMs: span.periodMs, count: measure(some.filter((row) => isWithin(timeOf(row), span))) }))
       .filter((point) => point.count > 0)
   const groups = keyOf === undefined ? [] : groupBy(within, keyOf)
   return {
@@ -114,27 +116,28 @@ function groupBy<Row, Key>(rows: Row[], keyOf: (row: Row) => Key): [Key, Row[]][
 }
 
 /** The buckets of a window, the first and the last cut to it. */
-export function cut({ fromMs, toMs }: Span, granularity: MetricsGranularity): Span[] {
-  const spans: Span[] = []
+function cut({ fromMs, toMs }: Span, granularity: MetricsGranularity): (Span & { periodMs: number })[] {
+  const spans: (Span & { periodMs: number })[] = []
   for (let start = fromMs; start < toMs; ) {
-    const end = Math.min(nextStart(new Date(start), granularity), toMs)
-    spans.push({ fromMs: start, toMs: end })
-    start = end
+    const { periodMs, endMs } = findPeriod(new Date(start), granularity)
+    spans.push({ periodMs, fromMs: start, toMs: Math.min(endMs, toMs) })
+    start = endMs
   }
   return spans
 }
 
-function nextStart(time: Date, granularity: MetricsGranularity): number {
+function findPeriod(time: Date, granularity: MetricsGranularity): { periodMs: number; endMs: number } {
   const [year, month, day, hour] = [time.getUTCFullYear(), time.getUTCMonth(), time.getUTCDate(), time.getUTCHours()]
+  // From Monday.
+  const dayOfWeek = (time.getUTCDay() + 6) % 7
   switch (granularity) {
     case 'hour':
-      return Date.UTC(year, month, day, hour + 1)
+      return { periodMs: Date.UTC(year, month, day, hour), endMs: Date.UTC(year, month, day, hour + 1) }
     case 'day':
-      return Date.UTC(year, month, day + 1)
+      return { periodMs: Date.UTC(year, month, day), endMs: Date.UTC(year, month, day + 1) }
     case 'week':
-      // Weeks begin on Monday, which is day 1.
-      return Date.UTC(year, month, day + (time.getUTCDay() === 0 ? 1 : 8 - time.getUTCDay()))
+      return { periodMs: Date.UTC(year, month, day - dayOfWeek), endMs: Date.UTC(year, month, day - dayOfWeek + 7) }
     case 'month':
-      return Date.UTC(year, month + 1)
+      return { periodMs: Date.UTC(year, month), endMs: Date.UTC(year, month + 1) }
   }
 }

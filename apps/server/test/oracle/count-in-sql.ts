@@ -81,21 +81,21 @@ export async function countInSql(connectionString: string): Promise<SqlCounts> {
 
   /** Of rows that have a time and a value to group by. `measure` is an aggregate. */
   const count = async <Value>(rows: string, measure: string, window: Window, values: unknown[]) => {
-    const found = await select<{ value: Value; is_all: boolean; start_ms: string | null; count: number }>(
+    const found = await select<{ value: Value; is_all: boolean; period_ms: string | null; count: number }>(
       `with rows as (${rows}), buckets as (${buckets})
-       select value, grouping(value) = 1 as is_all, extract(epoch from start) * 1000 as start_ms, ${measure}::int as count
+       select value, grouping(value) = 1 as is_all, extract(epoch from period) * 1000 as period_ms, ${measure}::int as count
        from rows left join buckets on rows.time >= buckets.start and rows.time < buckets.stop
        where rows.time >= $1 and rows.time < $2
-       group by grouping sets ((), (value), (start), (value, start))
-       having grouping(start) = 1 or start is not null
-       order by value collate "C" nulls first, start`,
+       group by grouping sets ((), (value), (period), (value, period))
+       having grouping(period) = 1 or period is not null
+       order by value collate "C" nulls first, period`,
       [...windowValues(window), ...values],
     )
     const counted: Counted<Value> = { count: 0, series: [], groups: [] }
-    for (const { value, is_all, start_ms, count } of found.toSorted(totalsFirst)) {
-      if (start_ms !== null) {
+    for (const { value, is_all, period_ms, count } of found.toSorted(totalsFirst)) {
+      if (period_ms !== null) {
         const series = is_all ? counted.series : counted.groups.find((group) => group.value === value)?.series
-        series?.push({ startMs: Number(start_ms), count })
+        series?.push({ periodMs: Number(period_ms), count })
       } else if (is_all) counted.count = count
       else counted.groups.push({ value, count, series: [] })
     }
@@ -129,21 +129,25 @@ export async function countInSql(connectionString: string): Promise<SqlCounts> {
         [new Date(sinceMs)],
       ),
     adoption: async ({ release, patches, window }) => {
-      const rows = await select<{ patch: number; start_ms: string; devices: number; target: number }>(
-        `with buckets as (${buckets} union all select $1, $2 where $3::text is null),
+      const rows = await select<{ patch: number; period_ms: string | null; devices: number; target: number }>(
+        `with buckets as (${buckets} union all select null, $1, $2 where $3::text is null),
          patches as (select * from jsonb_to_recordset($4) as patch (number bigint, platforms jsonb))
-         select patches.number::int as patch, extract(epoch from buckets.start) * 1000 as start_ms,
+         select patches.number::int as patch, extract(epoch from period) * 1000 as period_ms,
            count(distinct client_id) filter (where patch >= patches.number)::int as devices,
            count(distinct client_id) filter (where patches.platforms ? platform)::int as target
          from patches cross join buckets
          left join observations on release_version = $5 and time >= buckets.start and time < buckets.stop
-         group by patches.number, buckets.start order by patches.number, buckets.start`,
+         group by patches.number, period order by patches.number, period`,
         [...windowValues(window), JSON.stringify(patches), release],
       )
       return patches.map(({ number }) =>
         rows
           .filter(({ patch }) => patch === number)
-          .map(({ start_ms, devices, target }) => ({ startMs: Number(start_ms), devices, target })),
+          .map(({ period_ms, ...point }) => ({
+            periodMs: period_ms === null ? undefined : Number(period_ms),
+            devices: point.devices,
+            target: point.target,
+          })),
       )
     },
     devices: async ({ window, groupBy }) => {
@@ -197,16 +201,17 @@ export async function countInSql(connectionString: string): Promise<SqlCounts> {
 
 /** Of a window ($1 to $2) and a granularity ($3): the buckets, cut to it. None without a granularity. */
 const buckets = `
-  select greatest(start, $1::timestamptz) as start, least(start + ('1 ' || $3)::interval, $2::timestamptz) as stop
-  from generate_series(date_trunc($3, $1::timestamptz), $2::timestamptz, ('1 ' || $3)::interval) start
-  where start < $2::timestamptz and $1::timestamptz < $2::timestamptz`
+  select period, greatest(period, $1::timestamptz) as start,
+    least(period + ('1 ' || $3)::interval, $2::timestamptz) as stop
+  from generate_series(date_trunc($3, $1::timestamptz), $2::timestamptz, ('1 ' || $3)::interval) period
+  where period < $2::timestamptz and $1::timestamptz < $2::timestamptz`
 
 function windowValues({ fromMs, toMs, granularity }: Window): unknown[] {
   return [new Date(fromMs), new Date(toMs), granularity ?? null]
 }
 
-function totalsFirst(a: { start_ms: string | null }, b: { start_ms: string | null }): number {
-  return Number(a.start_ms !== null) - Number(b.start_ms !== null)
+function totalsFirst(a: { period_ms: string | null }, b: { period_ms: string | null }): number {
+  return Number(a.period_ms !== null) - Number(b.period_ms !== null)
 }
 
 function toRow(request: Request) {

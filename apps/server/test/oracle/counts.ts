@@ -6,15 +6,16 @@ export type Span = { fromMs: number; toMs: number }
 /** With a granularity, also each bucket of it, cut to the window. */
 export type Window = Span & { granularity?: MetricsGranularity | undefined }
 
-/** `startMs`: of the bucket as it is cut. */
-export type Point = { startMs: number; count: number }
+/** `periodMs`: the start of the bucket by the calendar, also where the window cuts it. */
+export type Point = { periodMs: number; count: number }
 
 export type Group<Value> = { value: Value; count: number; series: Point[] }
 
 /** `series`: empty without a granularity, and without the buckets in which nothing was. */
 export type Counted<Value> = { count: number; series: Point[]; groups: Group<Value>[] }
 
-export type AdoptionPoint = { startMs: number; devices: number; target: number }
+/** `periodMs`: undefined for the whole window. */
+export type AdoptionPoint = { periodMs: number | undefined; devices: number; target: number }
 
 /** Everything that the metrics count, from the rows themselves: in memory, and in SQL. */
 export type Counts = {
