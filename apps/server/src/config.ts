@@ -86,6 +86,8 @@ const Environment = z
     GODWIT_HOURLY_RETENTION_DAYS: z.coerce.number().int().min(33).max(36_500).default(90),
     GODWIT_DAILY_RETENTION_DAYS: z.coerce.number().int().min(33).max(36_500).default(400),
     GODWIT_METRICS_CACHE_MB: z.coerce.number().int().min(16).max(1536).default(1024),
+    GODWIT_ACTIVITY: z.enum(['on', 'off']).default('on'),
+    GODWIT_SPOOL_MB: z.coerce.number().int().min(1).max(1_048_576).default(4096),
     GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   })
   .superRefine((settings, context) => {
@@ -144,6 +146,11 @@ export type Config = {
   dailyRetentionDays: number
   /** What the metrics may keep of the bitmaps in memory. */
   metricsCacheBytes: number
+  /** Whether it is recorded which devices were seen. */
+  isActivityRecorded: boolean
+  /** Where what devices tell waits while the database is away, and how much of it. */
+  spoolDir: string
+  maxSpoolBytes: number
   /** undefined: no mail is sent. */
   mail: { smtpUrl: string; from: string } | undefined
   logLevel: string
@@ -185,6 +192,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     hourlyRetentionDays: settings.GODWIT_HOURLY_RETENTION_DAYS,
     dailyRetentionDays: settings.GODWIT_DAILY_RETENTION_DAYS,
     metricsCacheBytes: settings.GODWIT_METRICS_CACHE_MB * 1024 ** 2,
+    isActivityRecorded: settings.GODWIT_ACTIVITY === 'on',
+    spoolDir: resolve(dataDir, 'spool'),
+    maxSpoolBytes: settings.GODWIT_SPOOL_MB * 1024 ** 2,
     mail:
       settings.GODWIT_SMTP_URL === undefined
         ? undefined

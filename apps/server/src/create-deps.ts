@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
+import { createRecorder } from './activity/recorder.ts'
 import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
 import { migrateToLatest } from './db/migrate.ts'
 import type { Deps } from './deps.ts'
-import { createDeviceEvents } from './devices/device-events.ts'
 import { createDeviceIndex } from './devices/device-index.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createIdentityProviders } from './identity-providers/identity-provider.ts'
@@ -45,8 +45,8 @@ export async function createDeps(options: {
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
   const deviceIndex = createDeviceIndex({ db, urls, log, connectionString })
   await deviceIndex.start()
-  const deviceEvents = createDeviceEvents({ db, log })
   const clock = options.clock ?? (() => new Date())
+  const recorder = await createRecorder({ db, deviceIndex, config, clock, log })
   const signingKeys = createSigningKeys({ db, clock })
   const deps: Deps = {
     config,
@@ -54,7 +54,7 @@ export async function createDeps(options: {
     blobs,
     urls,
     deviceIndex,
-    deviceEvents,
+    recorder,
     signingKeys,
     accessTokens: createAccessTokens({ keys: signingKeys, issuer: config.publicUrl, clock }),
     identityProviders: createIdentityProviders({ configs: config.identityProviders, clock, log }),
@@ -69,7 +69,7 @@ export async function createDeps(options: {
   }
   const close = async () => {
     isClosing = true
-    await deviceEvents.stop()
+    await recorder.stop()
     await deviceIndex.stop()
     await jobs.stop()
     await db.destroy()

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
+import type { Recorder } from './activity/recorder.ts'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db/connection.ts'
-import type { DeviceEvents } from './devices/device-events.ts'
 import type { DeviceIndex } from './devices/device-index.ts'
 import type { RateLimiter } from './http/rate-limit.ts'
 import type { IdentityProvider } from './identity-providers/identity-provider.ts'
@@ -20,7 +20,7 @@ export type Deps = {
   blobs: BlobStore
   urls: UrlSigner
   deviceIndex: DeviceIndex
-  deviceEvents: DeviceEvents
+  recorder: Recorder
   signingKeys: SigningKeys
   accessTokens: AccessTokens
   identityProviders: IdentityProvider[]

@@ -12,6 +12,11 @@ export function violatesForeignKey(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === foreignKeyViolation
 }
 
+/** What was sent is at fault: a value that its type does not take (22), or that breaks a constraint (23). */
+export function isDataRefused(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '')
+}
+
 /**
  * The server ended or refused the connection itself (FATAL), gave up on the statement (57: cancelled, 53: out of
  * resources, 40: deadlock or serialization), or there is no server.

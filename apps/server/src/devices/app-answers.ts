@@ -5,16 +5,28 @@ import { chooseOffers, isOffered, keyOfPlace, listRolledBackNumbers, type Offer,
 /** What a map entry and its strings cost beside their text (bytes, measured as 113). */
 const entryBytes = 120
 
-type ReleaseAnswers = {
-  /** To whoever is offered nothing. */
-  nothing: string
-  offers: Map<string, { number: number; answer: string }>
+/** Made once for all checks that it answers. */
+export type Answer = {
+  /** A PatchCheckResponse as JSON in ASCII. */
+  text: string
+  /** The numbers of the release that devices are told to uninstall. undefined: there is no such app. */
+  rolledBack: readonly number[] | undefined
 }
 
-/** The answers to every check of one app at one version, as the text that is sent. */
+type ReleaseAnswers = {
+  rolledBack: readonly number[]
+  /** To whoever is offered nothing. */
+  nothing: Answer
+  offers: Map<string, { number: number; answer: Answer }>
+}
+
+/** The answers to every check of one app at one version. */
 export type AppAnswers = { version: number; releases: Map<string, ReleaseAnswers>; sizeBytes: number }
 
+const noNumbers: readonly number[] = Object.freeze([])
 const nothing = encode({ patch_available: false })
+const ofUnknownRelease: Answer = { text: nothing, rolledBack: noNumbers }
+const ofUnknownApp: Answer = { text: nothing, rolledBack: undefined }
 
 export function buildAppAnswers(app: DeviceApp, signDownload: (blobKey: string) => string): AppAnswers {
   const releases = new Map<string, ReleaseAnswers>()
@@ -22,21 +34,24 @@ export function buildAppAnswers(app: DeviceApp, signDownload: (blobKey: string) 
   for (const { version, patches } of app.releases) {
     const answers = buildReleaseAnswers(patches, signDownload)
     releases.set(version, answers)
-    sizeBytes += entryBytes + version.length * 2 + answers.nothing.length
-    for (const [key, { answer }] of answers.offers) sizeBytes += entryBytes + key.length * 2 + answer.length
+    sizeBytes += entryBytes + version.length * 2 + answers.nothing.text.length + answers.rolledBack.length * 8
+    for (const [key, { answer }] of answers.offers) sizeBytes += entryBytes + key.length * 2 + answer.text.length
   }
   return { version: app.device_version, releases, sizeBytes }
 }
 
 function buildReleaseAnswers(patches: Patch[], signDownload: (blobKey: string) => string): ReleaseAnswers {
   const numbers = listRolledBackNumbers(patches)
-  const rolledBack = numbers.length === 0 ? {} : { rolled_back_patch_numbers: numbers }
+  const rolledBack = numbers.length === 0 ? noNumbers : Object.freeze(numbers)
+  const uninstall = numbers.length === 0 ? {} : { rolled_back_patch_numbers: numbers }
   const offers: ReleaseAnswers['offers'] = new Map()
   for (const [key, offer] of chooseOffers(patches)) {
     const patch = describeOffer(offer, signDownload)
-    offers.set(key, { number: offer.number, answer: encode({ patch_available: true, patch, ...rolledBack }) })
+    const text = encode({ patch_available: true, patch, ...uninstall })
+    offers.set(key, { number: offer.number, answer: { text, rolledBack } })
   }
-  return { nothing: numbers.length === 0 ? nothing : encode({ patch_available: false, ...rolledBack }), offers }
+  const text = numbers.length === 0 ? nothing : encode({ patch_available: false, ...uninstall })
+  return { rolledBack, nothing: { text, rolledBack }, offers }
 }
 
 function describeOffer({ number, artifact }: Offer, signDownload: (blobKey: string) => string) {
@@ -56,9 +71,15 @@ function encode(response: PatchCheckResponse): string {
 }
 
 /** `app` undefined: there is no such app. */
-export function findAnswer(app: AppAnswers | undefined, check: PatchCheckRequest): string {
-  const release = app?.releases.get(check.release_version)
-  if (release === undefined) return nothing
+export function findAnswer(app: AppAnswers | undefined, check: PatchCheckRequest): Answer {
+  if (app === undefined) return ofUnknownApp
+  const release = app.releases.get(check.release_version)
+  if (release === undefined) return ofUnknownRelease
   const offer = release.offers.get(keyOfPlace(check))
   return offer !== undefined && isOffered(offer.number, check.patch_number) ? offer.answer : release.nothing
+}
+
+/** `app` undefined: there is no such app. */
+export function findRolledBack(app: AppAnswers | undefined, releaseVersion: string): readonly number[] {
+  return app?.releases.get(releaseVersion)?.rolledBack ?? noNumbers
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { CreatePatchEventRequest, routes } from '@godwit/contract'
+import { CreatePatchEventRequest, type PatchCheckRequest, routes } from '@godwit/contract'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { bodyTimeoutMs, maxBodyBytes, readJson } from '../http/bodies.ts'
@@ -7,6 +7,7 @@ import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
 import { chooseRequestId } from '../http/request-id.ts'
 import { validate } from '../http/validation.ts'
+import type { Answer } from './app-answers.ts'
 import { createDeviceRateLimiter, type DeviceRateLimiter } from './device-rate-limit.ts'
 import { readBody } from './read-body.ts'
 import { readPatchCheck } from './read-patch-check.ts'
@@ -58,13 +59,21 @@ function answer(door: Door, operation: Operation, request: IncomingMessage, resp
 function checkPatch(door: Door, body: unknown): string | Promise<string> {
   const check = readPatchCheck(body)
   limitDevice(door, check.app_id, check.client_id)
-  return door.deviceIndex.answer(check)
+  const found = door.deviceIndex.answer(check)
+  return found instanceof Promise
+    ? found.then((answer) => recordAnswered(door, check, answer))
+    : recordAnswered(door, check, found)
+}
+
+function recordAnswered(door: Door, check: PatchCheckRequest, { text, rolledBack }: Answer): string {
+  if (rolledBack !== undefined) door.recorder.recordCheck(check, rolledBack)
+  return text
 }
 
 async function createPatchEvent(door: Door, body: unknown): Promise<undefined> {
   const { event } = validate(CreatePatchEventRequest, body)
   limitDevice(door, event.app_id, event.client_id)
-  if (door.deviceIndex.hasApp(event.app_id)) await door.deviceEvents.store(event)
+  if (door.deviceIndex.hasApp(event.app_id)) await door.recorder.storeEvent(event)
 }
 
 /** Never by address: a whole operator's network can stand behind one. */

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
 import type { UrlSigner } from '../transfers/signed-urls.ts'
 import { createAnswersCache } from './answers-cache.ts'
-import { buildAppAnswers, findAnswer } from './app-answers.ts'
+import { type Answer, type AppAnswers, buildAppAnswers, findAnswer } from './app-answers.ts'
 import { createAppChangeListener } from './app-change-listener.ts'
 import { createAppVersions } from './app-versions.ts'
 import { findDeviceApp } from './queries.ts'
@@ -17,8 +17,10 @@ export type DeviceIndex = {
   /** Told after a commit that changed what devices of the app are offered: the next check here sees it. Version 0: gone. */
   markChanged: (appId: string, version: number) => void
   hasApp: (appId: string) => boolean
-  /** A PatchCheckResponse as JSON in ASCII. A promise only while the app must be loaded. */
-  answer: (check: PatchCheckRequest) => string | Promise<string>
+  /** A promise only while the app must be loaded. */
+  answer: (check: PatchCheckRequest) => Answer | Promise<Answer>
+  /** undefined: there is no such app. A promise only while the app must be loaded. */
+  findApp: (appId: string) => AppAnswers | undefined | Promise<AppAnswers | undefined>
   start: () => Promise<void>
   stop: () => Promise<void>
   measure: () => { apps: number; loadedApps: number; sizeBytes: number; loads: number }
@@ -57,16 +59,17 @@ export function createDeviceIndex(options: {
       if (!stopping.signal.aborted) await refresh()
     }
   }
+  const findApp: DeviceIndex['findApp'] = (appId) => {
+    const version = versions.get(appId)
+    return version === undefined ? undefined : cache.find(appId, version)
+  }
   return {
     markChanged,
     hasApp: (appId) => versions.get(appId) !== undefined,
+    findApp,
     answer: (check) => {
-      const version = versions.get(check.app_id)
-      if (version === undefined) return findAnswer(undefined, check)
-      const answers = cache.find(check.app_id, version)
-      return answers instanceof Promise
-        ? answers.then((loaded) => findAnswer(loaded, check))
-        : findAnswer(answers, check)
+      const app = findApp(check.app_id)
+      return app instanceof Promise ? app.then((loaded) => findAnswer(loaded, check)) : findAnswer(app, check)
     },
     start: async () => {
       // Listening before reading: a change in between is seen twice instead of never.

@@ -1,4 +1,4 @@
-import type { PatchEvent } from '@godwit/contract'
+import type { PatchEvent, ReleasePlatform } from '@godwit/contract'
 import { sql } from 'kysely'
 import type { Db } from '../db/connection.ts'
 import type { Patch, PatchArtifact } from './rules.ts'
@@ -79,27 +79,49 @@ function toArtifact(row: ArtifactRow): PatchArtifact | undefined {
   return { platform, arch, hash, hash_signature, blob_key, is_uploaded }
 }
 
+/** An event, and when it was received first (Unix ms). */
+export type ReceivedEvent = { event: PatchEvent; receivedMs: number }
+
+/** An event that was not known before. Times in Unix ms. */
+export type NewEvent = {
+  app_id: string
+  client_id: string
+  release_version: string
+  patch_number: number
+  type: string
+  platform: ReleasePlatform
+  occurred_ms: number
+  received_ms: number
+}
+
 /**
- * Stores each event once; those of an app that is gone, or is being deleted, are left out. The apps are locked against
- * deletion until the commit, so that no event outlives its app's removal; to wait for a deletion instead would make every
- * device of every app wait. In the order of the unique key, so that two instances that
+ * Stores each event once, and returns those that are new; those of an app that is gone, or is being deleted, are left out.
+ * The apps are locked against deletion until the commit, so that no event outlives its app's removal; to wait for a
+ * deletion instead would make every device of every app wait. In the order of the unique key, so that two instances that
  * are sent the same events cannot deadlock.
  */
-export async function insertDeviceEvents(db: Db, events: PatchEvent[]): Promise<void> {
-  const column = <Key extends keyof PatchEvent>(key: Key) => events.map((event) => event[key] ?? null)
-  await sql`
+export async function insertDeviceEvents(db: Db, received: ReceivedEvent[]): Promise<NewEvent[]> {
+  const column = <Key extends keyof PatchEvent>(key: Key) => received.map(({ event }) => event[key] ?? null)
+  const { rows } = await sql<NewEvent>`
     insert into device_events
-      (app_id, client_id, release_version, patch_number, type, occurred_at, platform, arch, message)
-    select app_id, client_id, release_version, patch_number, type, to_timestamp(occurred_at), platform, arch, message
+      (app_id, client_id, release_version, patch_number, type, occurred_at, platform, arch, message, received_at)
+    select app_id, client_id, release_version, patch_number, type, to_timestamp(occurred_at), platform, arch, message,
+      to_timestamp(received_ms / 1000.0)
     from unnest(
       ${column('app_id')}::text[], ${column('client_id')}::text[], ${column('release_version')}::text[],
       ${column('patch_number')}::bigint[], ${column('type')}::text[], ${column('timestamp')}::bigint[],
-      ${column('platform')}::text[], ${column('arch')}::text[], ${column('message')}::text[]
-    ) as event (app_id, client_id, release_version, patch_number, type, occurred_at, platform, arch, message)
+      ${column('platform')}::text[], ${column('arch')}::text[], ${column('message')}::text[],
+      ${received.map(({ receivedMs }) => receivedMs)}::bigint[]
+    ) as event
+      (app_id, client_id, release_version, patch_number, type, occurred_at, platform, arch, message, received_ms)
     join apps on apps.id = event.app_id
-    order by app_id, client_id, release_version, patch_number, type, occurred_at
+    order by app_id, client_id, release_version, patch_number, type, occurred_at, received_ms
     for key share of apps skip locked
-    on conflict do nothing`.execute(db)
+    on conflict do nothing
+    returning app_id, client_id, release_version, patch_number, type, platform,
+      (extract(epoch from occurred_at) * 1000)::bigint as occurred_ms,
+      (extract(epoch from received_at) * 1000)::bigint as received_ms`.execute(db)
+  return rows
 }
 
 /** How many there were, at most `limit`. */

@@ -36,7 +36,8 @@ export async function lockFolder(lockFile: string, dataDir: string, waitMs = GIV
   }
 }
 
-function tryLock(lockFile: string): (() => void) | undefined {
+/** undefined: somebody else has it. */
+export function tryLock(lockFile: string): (() => void) | undefined {
   const database = new DatabaseSync(lockFile, { timeout: 0 })
   try {
     database.exec('BEGIN EXCLUSIVE')

@@ -26,11 +26,11 @@ beforeAll(async () => {
       hasApp: () => true,
       answer: ({ app_id }: { app_id: string }) => {
         if (app_id === 'broken') throw new Error('secret reason')
-        if (app_id === 'slow') return new Promise((resolve) => setTimeout(() => resolve('{"slow":1}'), 20))
-        return '{"patch_available":false}'
+        if (app_id === 'slow') return new Promise((resolve) => setTimeout(() => resolve({ text: '{"slow":1}' }), 20))
+        return { text: '{"patch_available":false}' }
       },
     },
-    deviceEvents: { store: async () => undefined },
+    recorder: { storeEvent: async () => undefined },
   }
   const behind = (_request: unknown, response: { writeHead: (status: number) => { end: () => void } }) =>
     response.writeHead(404).end()

@@ -57,7 +57,8 @@ async function startOtherInstance() {
 
 async function ask(app = appId) {
   const place = { channel: 'stable', platform: 'android', arch: 'aarch64' } as const
-  return JSON.parse(String(await other.index.answer({ app_id: app, release_version: '1', ...place })))
+  const { text } = await other.index.answer({ app_id: app, release_version: '1', ...place })
+  return JSON.parse(text)
 }
 
 async function promote() {

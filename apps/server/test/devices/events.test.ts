@@ -1,9 +1,9 @@
 import type { PatchEvent } from '@godwit/contract'
-import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createDeviceEvents, type DeviceEvents } from '../../src/devices/device-events.ts'
+import { createEventQueue, type EventQueue } from '../../src/activity/event-queue.ts'
+import type { ReceivedEvent } from '../../src/devices/queries.ts'
+import { startOutage } from '../support/outage.ts'
 import { createTestApp } from '../support/publishing.ts'
-import { runOnServer } from '../support/test-database.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 
 let service: TestService
@@ -102,65 +102,46 @@ describe('POST /api/v1/patches/events', () => {
     expect(await listEvents()).toHaveLength(1)
   })
 
-  it('answers 503 with Retry-After while the database is away, and stores again afterwards', async () => {
+  it('answers 204 while the database is away, and stores the event afterwards under the time at which it came', async () => {
     await report()
-    const name = new URL(service.connectionString).pathname.slice(1)
-    await runOnServer(`alter database ${name} allow_connections false`)
-    await runOnServer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
-    const refused = await fetch(`${service.baseUrl}/api/v1/patches/events`, {
-      method: 'POST',
-      body: JSON.stringify({ event: event({ client_id: 'device-9' }) }),
-    })
-    await runOnServer(`alter database ${name} allow_connections true`)
-    expect(refused.status).toBe(503)
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(await refused.json()).toMatchObject({ code: 'unavailable' })
-    await expect
-      .poll(
-        () =>
-          report({ client_id: 'device-9' }).then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 10_000 },
-      )
-      .toBe(true)
-    expect(await listEvents()).toHaveLength(2)
+    const sentAt = Date.now()
+    const outage = await startOutage(service)
+    await report({ client_id: 'device-9' })
+    const answeredAt = Date.now()
+    await outage.end()
+    await expect.poll(listEvents, { timeout: 10_000 }).toHaveLength(2)
+    const received = (await listEvents())[1]?.received_at.getTime()
+    expect(received).toBeGreaterThanOrEqual(sentAt)
+    expect(received).toBeLessThanOrEqual(answeredAt)
   })
 })
 
 describe('the queue of events', () => {
-  const storeMany = (events: DeviceEvents, clients: string, count: number) =>
+  const storeMany = (events: EventQueue, clients: string, count: number) =>
     Array.from({ length: count }, (_, index) => events.store(event({ client_id: `${clients}-${index}` })))
+  const clock = () => new Date()
 
-  it('is stored before the service stops, and takes nothing afterwards', async () => {
-    const events = createDeviceEvents({ db: service.deps.db, log: service.deps.log })
+  it('is written before it stops, and takes nothing afterwards', async () => {
+    const written: ReceivedEvent[] = []
+    const events = createEventQueue({ write: async (group) => void written.push(...group), clock })
     const stored = Promise.all(storeMany(events, 'last', 1500))
-    await events.stop()
-    expect(await listEvents()).toHaveLength(1500)
+    events.stop()
     await stored
+    expect(written).toHaveLength(1500)
     await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable' })
   })
 
-  it('refuses what a slow database cannot take, at once when it is full or stuck, and goes on afterwards', async () => {
-    const events = createDeviceEvents({ db: service.deps.db, log: service.deps.log })
-    const outcomes: Promise<PromiseSettledResult<void>[]>[] = []
-    await service.deps.db.transaction().execute(async (trx) => {
-      await sql`lock table device_events in exclusive mode`.execute(trx)
-      outcomes.push(Promise.allSettled(storeMany(events, 'early', 10_000)))
-      await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 })
-      const early = await outcomes[0]
-      expect(early?.every(({ status }) => status === 'rejected')).toBe(true)
-      await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable' })
-    })
-    await expect
-      .poll(() =>
-        events.store(event({ client_id: 'later' })).then(
-          () => true,
-          () => false,
-        ),
-      )
-      .toBe(true)
-    await events.stop()
+  it('refuses what it cannot hold, those that waited too long, and goes on afterwards', async () => {
+    const { promise: never, resolve: answer } = Promise.withResolvers<void>()
+    let isStuck = true
+    const events = createEventQueue({ write: () => (isStuck ? never : Promise.resolve()), clock })
+    const early = Promise.allSettled(storeMany(events, 'early', 10_000))
+    await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 })
+    expect((await early).every(({ status }) => status === 'rejected')).toBe(true)
+    await expect(events.store(event())).rejects.toMatchObject({ code: 'unavailable' })
+    isStuck = false
+    answer()
+    await never
+    await expect.poll(() => events.store(event()).then(() => 'stored')).toBe('stored')
   })
 })

@@ -1,0 +1,85 @@
+import type { Db } from '../db/connection.ts'
+import { type AppAnswers, findRolledBack } from '../devices/app-answers.ts'
+import type { DeviceIndex } from '../devices/device-index.ts'
+import { insertDeviceEvents, type NewEvent } from '../devices/queries.ts'
+import { insertSegments, lockWriter } from './frame-queries.ts'
+import type { Frame, SegmentBytes } from './frames.ts'
+import { createSegmentBuilder, maxContexts } from './segment.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+/** A device's clock that is further ahead, or behind, is not believed. */
+const maxAheadMs = dayMs
+const maxBehindMs = 32 * dayMs
+
+/**
+ * Commits frames of one writer, in their order, and leaves out those that were committed before. An event that is new makes
+ * an observation, one that was sent again none. Returns how many observations of events there were.
+ */
+export async function commitFrames(
+  deps: { db: Db; deviceIndex: Pick<DeviceIndex, 'findApp'>; isRecording: boolean },
+  frames: Frame[],
+): Promise<number> {
+  const writerId = frames[0]?.writerId
+  const last = frames.at(-1)
+  if (writerId === undefined || last === undefined) return 0
+  // Before the transaction, which would hold its locks while apps are loaded.
+  const apps = deps.isRecording ? await findApps(deps.deviceIndex, frames) : new Map()
+  return await deps.db.transaction().execute(async (trx) => {
+    const lastFrame = await lockWriter(trx, { writerId })
+    const fresh = frames.filter(({ number }) => number > lastFrame)
+    if (fresh.length === 0) return 0
+    const received = fresh.flatMap(({ events }) => events)
+    const events = received.length === 0 ? [] : await insertDeviceEvents(trx, received)
+    const ofEvents = deps.isRecording ? encodeEvents(events, apps) : []
+    const segments = [...fresh.flatMap((frame) => frame.segments), ...ofEvents]
+    await insertSegments(trx, { writerId, lastFrame: last.number, segments })
+    return deps.isRecording ? events.length : 0
+  })
+}
+
+type Apps = Map<string, AppAnswers | undefined>
+
+async function findApps(deviceIndex: Pick<DeviceIndex, 'findApp'>, frames: Frame[]): Promise<Apps> {
+  const ids = new Set(frames.flatMap(({ events }) => events.map(({ event }) => event.app_id)))
+  return new Map(await Promise.all([...ids].map(async (id) => [id, await deviceIndex.findApp(id)] as const)))
+}
+
+function encodeEvents(events: NewEvent[], apps: Apps): SegmentBytes[] {
+  const byApp = Map.groupBy(events, ({ app_id }) => app_id)
+  return [...byApp].flatMap(([appId, all]) => {
+    const segments: SegmentBytes[] = []
+    for (let from = 0; from < all.length; from += maxContexts) {
+      segments.push(encodeEventsOfApp(appId, all.slice(from, from + maxContexts), apps.get(appId)))
+    }
+    return segments
+  })
+}
+
+function encodeEventsOfApp(appId: string, events: NewEvent[], app: AppAnswers | undefined): SegmentBytes {
+  const builder = createSegmentBuilder()
+  const contexts = new Map<string, number>()
+  for (const event of events) {
+    const { release_version, platform, type, patch_number, received_ms } = event
+    const receivedHourMs = Math.floor(received_ms / hourMs) * hourMs
+    const key = JSON.stringify([release_version, platform, type, patch_number, receivedHourMs])
+    let context = contexts.get(key)
+    if (context === undefined) {
+      context = builder.addContext({
+        release: release_version === '' ? null : release_version,
+        platform,
+        ...(type === '__patch_install__' ? { running: patch_number } : {}),
+        rolledBack: findRolledBack(app, release_version),
+        event: { type, patch: patch_number, receivedHourMs },
+      })
+      contexts.set(key, context)
+    }
+    builder.add(context, timeOfEvent(event), event.client_id)
+  }
+  return { appId, bytes: builder.encode(), count: builder.count() }
+}
+
+export function timeOfEvent({ occurred_ms, received_ms }: Pick<NewEvent, 'occurred_ms' | 'received_ms'>): number {
+  const isBelievable = occurred_ms <= received_ms + maxAheadMs && occurred_ms >= received_ms - maxBehindMs
+  return isBelievable ? occurred_ms : received_ms
+}
