@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { createRecorder } from './activity/recorder.ts'
+import { createActivityStore } from './activity/store/create-activity-store.ts'
 import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
@@ -47,6 +48,7 @@ export async function createDeps(options: {
   await deviceIndex.start()
   const clock = options.clock ?? (() => new Date())
   const recorder = await createRecorder({ db, deviceIndex, config, clock, log })
+  const activityStore = createActivityStore({ connectionString, config, clock, log })
   const signingKeys = createSigningKeys({ db, clock })
   const deps: Deps = {
     config,
@@ -55,6 +57,7 @@ export async function createDeps(options: {
     urls,
     deviceIndex,
     recorder,
+    activityStore,
     signingKeys,
     accessTokens: createAccessTokens({ keys: signingKeys, issuer: config.publicUrl, clock }),
     identityProviders: createIdentityProviders({ configs: config.identityProviders, clock, log }),
@@ -72,6 +75,7 @@ export async function createDeps(options: {
     await recorder.stop()
     await deviceIndex.stop()
     await jobs.stop()
+    await activityStore.stop()
     await db.destroy()
   }
   return { deps, close }

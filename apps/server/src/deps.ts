@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { ActivityStore } from './activity/activity-store.ts'
 import type { Recorder } from './activity/recorder.ts'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Config } from './config.ts'
@@ -21,6 +22,7 @@ export type Deps = {
   urls: UrlSigner
   deviceIndex: DeviceIndex
   recorder: Recorder
+  activityStore: ActivityStore
   signingKeys: SigningKeys
   accessTokens: AccessTokens
   identityProviders: IdentityProvider[]

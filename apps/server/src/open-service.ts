@@ -34,19 +34,24 @@ export async function openService(options: {
     const firstAccount = await createFirstAccount(deps.db, config)
     await deps.jobs.work({
       sweepBlobs: () => sweepBlobs(deps),
-      removeDeviceEvents: (input) => removeDeviceEvents(deps.db, input),
+      removeDeviceEvents: async (input) => {
+        await removeDeviceEvents(deps.db, input)
+        await deps.activityStore.removeApp(input)
+      },
       removeOrganization: (input) => removeOrganization(deps, input),
       resumeRemovals: () => resumeRemovals(deps),
       sendMail: (input) => sendMail(deps, input),
       maintain: async () => {
         await maintainSessions(deps)
         await dropOldEvents(deps)
+        await deps.activityStore.keepRetention()
       },
     })
     const app = await buildApp(deps)
     await app.http.listen({ port: config.port, host: config.host })
     isServing = true
     const sealing = startSealing(deps)
+    deps.activityStore.start()
     const close = async () => {
       isServing = false
       await closeGracefully(app.http)

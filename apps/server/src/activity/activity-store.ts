@@ -22,6 +22,19 @@ export type ImportResult = {
   rejectedCount: number
 }
 
+export type StoreMeasures = {
+  /** Since the start of the thread that compacts. */
+  compactions: number
+  compactedObservations: number
+  /** Age of the oldest observations that were not compacted, when it was last looked at. */
+  lagMs: number
+  /** What is held in memory, of bitmaps and of devices (bytes). */
+  unitBytes: number
+  stateBytes: number
+  /** Questions that wait for their answer. */
+  questions: number
+}
+
 /**
  * What is recorded of an app's devices. Every answer includes all that was committed before the question. Rejects with an
  * AppError `unavailable` when the database is away, or when more is asked than can be answered in time.
@@ -53,5 +66,12 @@ export type ActivityStore = {
   importObservations: (input: { appId: string; bytes: AsyncIterable<Uint8Array> }) => Promise<ImportResult>
   /** Removes what is recorded of a device; false when nothing is. */
   removeDevice: (input: { appId: string; clientId: string }) => Promise<boolean>
+  /** Removes what is recorded of an app that was deleted. */
+  removeApp: (input: { appId: string }) => Promise<void>
+  /** Drops what is older than has to be kept. */
+  keepRetention: () => Promise<void>
+  /** Begins to compact without being asked. */
+  start: () => void
   stop: () => Promise<void>
+  measure: () => StoreMeasures
 }

@@ -1,0 +1,158 @@
+import type { ReleasePlatform } from '@godwit/contract'
+import type { DeviceCounts, GroupBy, Span } from '../activity-store.ts'
+import type { BitmapKey } from './apply-observations.ts'
+import { hourMs } from './apply-observations.ts'
+import type { Unit } from './bitmap-units.ts'
+import { type Bitmap, RoaringBitmap32 } from './bitmaps.ts'
+import { listHourTotals } from './queries.ts'
+import { forEachSpan, type Reader } from './read-app.ts'
+
+/** Questions of one unit. */
+const maxRemembered = 32
+
+export type AdoptionPatch = { number: number; platforms: ReleasePlatform[] }
+
+/** By the release of the latest observation of each device. */
+export function countVersions(
+  { state }: Pick<Reader, 'state'>,
+  sinceMs: number,
+): { releaseVersion: string | null; devices: number }[] {
+  const counts = new Uint32Array(state.releases.count())
+  for (const { count, firstMs, lastMs, release } of state.columns.chunks) {
+    for (let index = 0; index < count; index += 1) {
+      if ((lastMs[index] ?? 0) < sinceMs || firstMs[index] === 0) continue
+      const number = release[index] ?? 0
+      counts[number] = (counts[number] ?? 0) + 1
+    }
+  }
+  return [...counts].flatMap((devices, number) =>
+    devices === 0 ? [] : [{ releaseVersion: state.releases.versionOf(number), devices }],
+  )
+}
+
+/** Devices that were seen for the first time in each span. */
+export function countNewDevices({ state }: Pick<Reader, 'state'>, spans: Span[]): number[] {
+  return spans.map(({ fromMs, toMs }) => {
+    let devices = 0
+    for (const { count, firstMs } of state.columns.chunks) {
+      for (let index = 0; index < count; index += 1) {
+        const first = firstMs[index] ?? 0
+        if (first !== 0 && first >= fromMs && first < toMs) devices += 1
+      }
+    }
+    return devices
+  })
+}
+
+/** Unix ms. */
+export function findFirstTime({ state }: Pick<Reader, 'state'>): number | undefined {
+  let earliest = Number.POSITIVE_INFINITY
+  for (const { count, firstMs } of state.columns.chunks) {
+    for (let index = 0; index < count; index += 1) {
+      const first = firstMs[index] ?? 0
+      if (first !== 0 && first < earliest) earliest = first
+    }
+  }
+  return Number.isFinite(earliest) ? earliest : undefined
+}
+
+export async function countDevices(reader: Reader, spans: Span[], groupBy?: GroupBy): Promise<DeviceCounts[]> {
+  const counts: DeviceCounts[] = []
+  await forEachSpan(reader, spans, (units, index) => {
+    counts[index] = remember(units, `devices ${groupBy ?? ''}`, () => countUnits(units, groupBy))
+  })
+  return counts
+}
+
+function countUnits(units: Unit[], groupBy: GroupBy | undefined): DeviceCounts {
+  const entries = units.flatMap((unit) => [...unit.entries.values()])
+  const devices = sizeOfUnion(entries.map(({ bitmap }) => bitmap))
+  if (groupBy === undefined) return { devices, groups: [] }
+  const groups = Map.groupBy(entries, ({ key }) => (groupBy === 'platform' ? key.platform : key.release))
+  return {
+    devices,
+    groups: [...groups].flatMap(([value, ofGroup]) => {
+      const size = sizeOfUnion(ofGroup.map(({ bitmap }) => bitmap))
+      return size === 0 ? [] : [{ value, devices: size }]
+    }),
+  }
+}
+
+/** Per patch, then per span. */
+export async function countAdoption(
+  reader: Reader,
+  input: { releaseVersion: string; patches: AdoptionPatch[]; spans: Span[] },
+): Promise<{ devices: number; target: number }[][]> {
+  const { releaseVersion, patches, spans } = input
+  const points: { devices: number; target: number }[][] = patches.map(() => [])
+  const question = `adoption ${JSON.stringify([releaseVersion, patches])}`
+  await forEachSpan(reader, spans, (units) => {
+    const ofSpan = remember(units, question, () => countAdoptionOfUnits(units, releaseVersion, patches))
+    for (const [patch, point] of ofSpan.entries()) points[patch]?.push(point)
+  })
+  return points
+}
+
+function countAdoptionOfUnits(units: Unit[], releaseVersion: string, patches: AdoptionPatch[]) {
+  const ofRelease = units.flatMap((unit) =>
+    [...unit.entries.values()].filter(({ key }) => key.release === releaseVersion),
+  )
+  // What many counts need is united once.
+  const united = [...Map.groupBy(ofRelease, ({ key }) => `${key.patch} ${key.platform}`).values()].map((entries) => ({
+    key: entries[0]?.key as BitmapKey,
+    bitmap: RoaringBitmap32.orMany(entries.map(({ bitmap }) => bitmap)),
+  }))
+  const sizeOf = (isWanted: (key: BitmapKey) => boolean) =>
+    sizeOfUnion(united.flatMap(({ key, bitmap }) => (isWanted(key) ? [bitmap] : [])))
+  const targets = new Map<string, number>()
+  const points = patches.map(({ number, platforms }) => {
+    const name = platforms.toSorted().join()
+    const target = targets.get(name) ?? sizeOf(({ platform }) => platforms.includes(platform as ReleasePlatform))
+    targets.set(name, target)
+    return { devices: sizeOf(({ patch }) => patch >= number), target }
+  })
+  for (const { bitmap } of united) bitmap.dispose()
+  return points
+}
+
+/** Distinct devices of every hour. Hours that are over are counted once. */
+export async function countHourly(reader: Reader, { fromMs, toMs }: Span): Promise<number[]> {
+  const { db, state } = reader
+  const { hourTotals } = state
+  const hours = Array.from({ length: (toMs - fromMs) / hourMs }, (_, index) => fromMs + index * hourMs)
+  if (state.removed.size === 0 && hours.some((hour) => !hourTotals.has(hour))) {
+    for (const { startMs, devices } of await listHourTotals(db, { app: state.app, fromMs, toMs })) {
+      hourTotals.set(startMs, devices)
+    }
+  }
+  const missing = hours.filter((hour) => !hourTotals.has(hour)).map((hour) => ({ fromMs: hour, toMs: hour + hourMs }))
+  await forEachSpan(reader, missing, (units, index) => {
+    const size = sizeOfUnion(units.flatMap((unit) => [...unit.entries.values()].map(({ bitmap }) => bitmap)))
+    hourTotals.set(missing[index]?.fromMs ?? 0, size)
+  })
+  return hours.map((hour) => hourTotals.get(hour) ?? 0)
+}
+
+function sizeOfUnion(bitmaps: Bitmap[]): number {
+  const [first, ...others] = bitmaps
+  if (first === undefined) return 0
+  if (others.length === 0) return first.size
+  const union = RoaringBitmap32.orMany(bitmaps)
+  try {
+    return union.size
+  } finally {
+    union.dispose()
+  }
+}
+
+/** A unit that stands alone is asked the same again until it changes. */
+function remember<Answer>(units: Unit[], question: string, count: () => Answer): Answer {
+  const [unit] = units
+  if (units.length !== 1 || unit === undefined) return count()
+  const known = unit.memo.get(question) as Answer | undefined
+  if (known !== undefined) return known
+  const answer = count()
+  if (unit.memo.size === maxRemembered) unit.memo.clear()
+  unit.memo.set(question, answer)
+  return answer
+}

@@ -1,0 +1,85 @@
+import { createDeviceColumns, type DeviceColumns } from './device-columns.ts'
+import { createDeviceDirectory, type DeviceDirectory } from './device-directory.ts'
+import { createInstallStates, type InstallStates } from './install-states.ts'
+
+/** Numbers of releases fit into 16 bits; number 0 is a release that was not reported. */
+export const maxReleases = 65_536
+
+/** Release versions by number, as the device columns name them. */
+export type Releases = {
+  /** undefined: the app has more versions than can be told apart. */
+  numberOf: (version: string | null) => number | undefined
+  versionOf: (number: number) => string | null
+  count: () => number
+}
+
+/** What is recorded of the devices of one app as of change `seq`, without the bitmaps. */
+export type AppState = {
+  appId: string
+  /** How the tables name the app. */
+  app: number
+  seq: number
+  epoch: number
+  /** Numbers that were given so far. */
+  deviceCount: number
+  directory: DeviceDirectory
+  columns: DeviceColumns
+  states: InstallStates
+  releases: Releases
+  /** Of the releases and states, so many are stored. */
+  storedReleases: number
+  storedStates: number
+  /** Numbers whose devices were deleted, and which bitmaps may still hold. */
+  removed: Set<number>
+  /** The change as of which each chunk of the columns is stored; what was changed since lies in so many bytes. */
+  chunkSeqs: number[]
+  dirtyChunks: Set<number>
+  changeBytes: number
+  /** Devices in the hours that are over, as far as they were counted: by Unix ms. */
+  hourTotals: Map<number, number>
+  /** Parts that the hours and days consist of, as far as this process has added any. */
+  parts: Map<string, number>
+}
+
+/** Nothing is known yet of what was recorded. */
+export function createAppState(row: { id: number; app_id: string; epoch: number }): AppState {
+  return {
+    appId: row.app_id,
+    app: row.id,
+    seq: -1,
+    epoch: row.epoch,
+    deviceCount: 0,
+    directory: createDeviceDirectory(),
+    columns: createDeviceColumns(),
+    states: createInstallStates(),
+    releases: createReleases(),
+    storedReleases: 1,
+    storedStates: 1,
+    removed: new Set(),
+    chunkSeqs: [],
+    dirtyChunks: new Set(),
+    changeBytes: 0,
+    hourTotals: new Map(),
+    parts: new Map(),
+  }
+}
+
+export function sizeOfState(state: AppState): number {
+  return state.directory.sizeBytes() + state.columns.sizeBytes() + state.states.count() * 300 + 10_000
+}
+
+function createReleases(): Releases {
+  const versions: (string | null)[] = [null]
+  const numbers = new Map<string | null, number>([[null, 0]])
+  return {
+    numberOf: (version) => {
+      const known = numbers.get(version)
+      if (known !== undefined) return known
+      if (versions.length === maxReleases) return undefined
+      numbers.set(version, versions.length)
+      return versions.push(version) - 1
+    },
+    versionOf: (number) => versions[number] ?? null,
+    count: () => versions.length,
+  }
+}

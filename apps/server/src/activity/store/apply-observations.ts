@@ -1,0 +1,144 @@
+import type { ObservationContext } from '../segment.ts'
+import type { AppState } from './app-state.ts'
+import { appendNumber, createNumberList, type NumberList, sortNumbers } from './sort-numbers.ts'
+
+export const hourMs = 3_600_000
+export const dayMs = 24 * hourMs
+
+/** Observations of one app, in the order in which they are to be applied. */
+export type Batch = {
+  count: number
+  /** Of the devices. */
+  numbers: Uint32Array
+  /** Unix ms. */
+  times: Float64Array
+  /** Indexes of `table`. */
+  contexts: Uint32Array
+  table: ObservationContext[]
+}
+
+/** What one bitmap tells: who was seen running this. */
+export type BitmapKey = { release: string | null; patch: number; platform: string }
+
+/** Who was seen running something, by the start of the hour (Unix ms). */
+export type Sightings = { key: BitmapKey; hours: Map<number, NumberList> }
+
+export type EventCount = { startMs: number; release: string; patch: number; type: string; count: number }
+
+export type Changes = {
+  /** Devices of which the columns have changed, ascending. */
+  devices: Uint32Array
+  sightings: Sightings[]
+  eventCounts: EventCount[]
+  /** Observations of more release versions than an app may have. */
+  dropped: number
+}
+
+const installType = '__patch_install__'
+const countedTypes = new Set([
+  installType,
+  '__patch_download__',
+  '__patch_install_failure__',
+  '__patch_update_failure__',
+])
+
+export function nameOfKey({ release, patch, platform }: BitmapKey): string {
+  return `${platform}\0${patch}\0${release === null ? '' : `=${release}`}`
+}
+
+/**
+ * Applies observations to the state and tells what has to be stored. The running patch of each is decided here, by what
+ * its device has installed up to then.
+ */
+export function applyObservations(state: AppState, batch: Batch): Changes {
+  const { columns, states } = state
+  const collector = createCollector()
+  const releaseNumbers = batch.table.map(({ release }) => state.releases.numberOf(release))
+  const touched = createNumberList()
+  const { chunks } = columns
+  let dropped = 0
+  for (let index = 0; index < batch.count; index += 1) {
+    const number = batch.numbers[index] ?? 0
+    const timeMs = batch.times[index] ?? 0
+    const contextIndex = batch.contexts[index] ?? 0
+    const context = batch.table[contextIndex] as ObservationContext
+    const release = releaseNumbers[contextIndex]
+    if (release === undefined) {
+      dropped += 1
+      continue
+    }
+    const at = number & 0xffff
+    let chunk = chunks[number >>> 16]
+    if (chunk === undefined || at >= chunk.count) chunk = columns.chunkOf(number)
+    let running = context.running
+    if (context.event !== undefined) {
+      const { event } = context
+      collector.countEvent(event, context.release)
+      if (event.type === installType) {
+        chunk.state[at] = states.install(chunk.state[at] ?? 0, context.release, event.patch)
+        running = event.patch
+      }
+    }
+    running ??= states.findRunning(chunk.state[at] ?? 0, context.release, context.rolledBack)
+    const first = chunk.firstMs[at] ?? 0
+    if (first === 0 || timeMs < first) chunk.firstMs[at] = timeMs
+    if (timeMs >= (chunk.lastMs[at] ?? 0)) {
+      chunk.lastMs[at] = timeMs
+      chunk.release[at] = release
+    }
+    appendNumber(touched, number)
+    collector.see(contextIndex, context, running, timeMs - (timeMs % hourMs), number)
+  }
+  return { devices: sortNumbers([touched]), ...collector.finish(), dropped }
+}
+
+type Collecting = Sightings & { lastHour: number; lastList: NumberList }
+
+/** Observations that come one after the other mostly share their key and hour, so that the last of each is remembered. */
+function createCollector() {
+  const byKey = new Map<string, Collecting>()
+  const lastOfContext: { running: number; collecting: Collecting }[] = []
+  const counts = new Map<string, EventCount>()
+
+  const find = (context: ObservationContext, running: number): Collecting => {
+    const key = { release: context.release, patch: running, platform: context.platform }
+    const name = nameOfKey(key)
+    let collecting = byKey.get(name)
+    if (collecting === undefined) {
+      collecting = { key, hours: new Map(), lastHour: -1, lastList: createNumberList() }
+      byKey.set(name, collecting)
+    }
+    return collecting
+  }
+  return {
+    see: (contextIndex: number, context: ObservationContext, running: number, startMs: number, number: number) => {
+      let last = lastOfContext[contextIndex]
+      if (last === undefined || last.running !== running) {
+        last = { running, collecting: find(context, running) }
+        lastOfContext[contextIndex] = last
+      }
+      const { collecting } = last
+      if (collecting.lastHour !== startMs) {
+        const list = collecting.hours.get(startMs) ?? createNumberList()
+        collecting.hours.set(startMs, list)
+        collecting.lastHour = startMs
+        collecting.lastList = list
+      }
+      appendNumber(collecting.lastList, number)
+    },
+    countEvent: ({ type, patch, receivedHourMs }: NonNullable<ObservationContext['event']>, release: string | null) => {
+      if (!countedTypes.has(type)) return
+      const name = `${type}\0${patch}\0${receivedHourMs}\0${release ?? ''}`
+      const known = counts.get(name)
+      if (known === undefined) {
+        counts.set(name, { startMs: receivedHourMs, release: release ?? '', patch, type, count: 1 })
+      } else {
+        known.count += 1
+      }
+    },
+    finish: (): Pick<Changes, 'sightings' | 'eventCounts'> => ({
+      sightings: [...byKey.values()].map(({ key, hours }) => ({ key, hours })),
+      eventCounts: [...counts.values()],
+    }),
+  }
+}

@@ -1,0 +1,155 @@
+import { LRUCache } from 'lru-cache'
+import { type BitmapKey, nameOfKey } from './apply-observations.ts'
+import { addSorted, type Bitmap, createBitmap, readBitmap } from './bitmaps.ts'
+
+export type UnitKind = 'hours' | 'days'
+
+/** Who was seen in an hour, a day or several days, by what they ran. */
+export type Unit = {
+  entries: Map<string, { key: BitmapKey; bitmap: Bitmap }>
+  sizeBytes: number
+  /** What was counted of it before, until it changes. */
+  memo: Map<string, unknown>
+  /** Readers at work: it is not disposed of under them. */
+  pins: number
+  isEvicted: boolean
+}
+
+export type UnitRow = {
+  start: Date
+  release_version: string | null
+  patch_number: number
+  platform: string
+  devices: Buffer
+}
+
+/** About what an entry costs beside its numbers. */
+const entryBytes = 200
+
+export function createUnit(): Unit {
+  return { entries: new Map(), sizeBytes: entryBytes, memo: new Map(), pins: 0, isEvicted: false }
+}
+
+/** Adds a part as it is stored. */
+export function addPart(unit: Unit, row: Omit<UnitRow, 'start'>): void {
+  const key = { release: row.release_version, patch: row.patch_number, platform: row.platform }
+  const bitmap = readBitmap(row.devices)
+  if (!takeEntry(unit, key, bitmap, row.devices.length)) bitmap.dispose()
+}
+
+/** Adds all that the other has. */
+export function addUnit(unit: Unit, other: Unit): void {
+  for (const { key, bitmap } of other.entries.values()) {
+    const known = unit.entries.get(nameOfKey(key))
+    if (known === undefined) takeEntry(unit, key, bitmap.clone(), 0)
+    else known.bitmap.orInPlace(bitmap)
+  }
+}
+
+/** Whether the bitmap became the unit's own. */
+function takeEntry(unit: Unit, key: BitmapKey, bitmap: Bitmap, sizeBytes: number): boolean {
+  const name = nameOfKey(key)
+  const known = unit.entries.get(name)
+  unit.sizeBytes += sizeBytes
+  if (known !== undefined) {
+    known.bitmap.orInPlace(bitmap)
+    return false
+  }
+  unit.sizeBytes += entryBytes
+  unit.entries.set(name, { key, bitmap })
+  return true
+}
+
+/** `sorted` ascending. */
+export function addToUnit(unit: Unit, key: BitmapKey, sorted: Uint32Array): void {
+  const known = unit.entries.get(nameOfKey(key))
+  if (known === undefined) takeEntry(unit, key, createBitmap(sorted), 0)
+  else addSorted(known.bitmap, sorted)
+  unit.sizeBytes += sorted.length * 2
+  unit.memo.clear()
+}
+
+export function removeFromUnit(unit: Unit, numbers: Iterable<number>): void {
+  const removed = Uint32Array.from(numbers)
+  if (removed.length === 0) return
+  for (const { bitmap } of unit.entries.values()) for (const number of removed) bitmap.remove(number)
+}
+
+/** After a unit was put together: what its bitmaps take. */
+export function measureUnit(unit: Unit): void {
+  unit.sizeBytes = entryBytes
+  for (const { bitmap } of unit.entries.values()) {
+    unit.sizeBytes += entryBytes + bitmap.getSerializationSizeInBytes('portable')
+  }
+}
+
+export function disposeUnit(unit: Unit): void {
+  for (const { bitmap } of unit.entries.values()) bitmap.dispose()
+  unit.entries.clear()
+}
+
+/** A unit that is read must be given back with `unpinUnit`. */
+export function pinUnit(unit: Unit): Unit {
+  unit.pins += 1
+  return unit
+}
+
+export function unpinUnit(unit: Unit): void {
+  unit.pins -= 1
+  if (unit.pins === 0 && unit.isEvicted) disposeUnit(unit)
+}
+
+/** Days are named by their range too, since the union of several is kept as if it were one. */
+export type UnitName = { app: number; fromMs: number; toMs: number }
+
+/** Units in memory, those that were read least recently leaving first. */
+export type UnitCache = {
+  get: (name: UnitName) => Unit | undefined
+  set: (name: UnitName, unit: Unit) => void
+  /** Every unit of the app that has the time in it. */
+  listAt: (app: number, timeMs: number) => [UnitName, Unit][]
+  drop: (name: UnitName) => void
+  dropApp: (app: number) => void
+  sizeBytes: () => number
+}
+
+export function createUnitCache(maxBytes: number): UnitCache {
+  const names = new Map<number, Map<string, UnitName>>()
+  const cache = new LRUCache<string, Unit>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ sizeBytes }) => sizeBytes,
+    dispose: (unit, text, reason) => {
+      if (reason === 'set') return
+      names.get(Number.parseInt(text, 10))?.delete(text)
+      unit.isEvicted = true
+      if (unit.pins === 0) disposeUnit(unit)
+    },
+  })
+  const textOf = ({ app, fromMs, toMs }: UnitName) => `${app}:${fromMs}:${toMs}`
+  const drop = (name: UnitName) => void cache.delete(textOf(name))
+  return {
+    get: (name) => cache.get(textOf(name)),
+    set: (name, unit) => {
+      // One that alone is larger than the cache is used once.
+      if (unit.sizeBytes > maxBytes) {
+        unit.isEvicted = true
+        return
+      }
+      const ofApp = names.get(name.app) ?? new Map<string, UnitName>()
+      names.set(name.app, ofApp)
+      ofApp.set(textOf(name), name)
+      cache.set(textOf(name), unit)
+    },
+    listAt: (app, timeMs) =>
+      [...(names.get(app)?.values() ?? [])].flatMap((name) => {
+        const unit = timeMs >= name.fromMs && timeMs < name.toMs ? cache.peek(textOf(name)) : undefined
+        return unit === undefined ? [] : [[name, unit] satisfies [UnitName, Unit]]
+      }),
+    drop,
+    dropApp: (app) => {
+      for (const name of [...(names.get(app)?.values() ?? [])]) drop(name)
+      names.delete(app)
+    },
+    sizeBytes: () => cache.calculatedSize,
+  }
+}

@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { StoreMeasures } from '../activity-store.ts'
+import { compactApp } from './compact-app.ts'
+import { finishUnits, tidyApp } from './maintain-app.ts'
+import { listAppsWithSegments } from './queries.ts'
+import type { StoreContext } from './store-context.ts'
+
+/** Whoever asks compacts too: this only keeps the log short while nobody asks. */
+const pauseMs = 1000
+/** Hours that are over are finished this often. */
+const finishMs = 60_000
+/** Compactions of one app before the next has its turn. */
+const roundsPerTurn = 4
+
+/** Compacts what is committed, for as long as the service runs. A failure is tried again after the next pause. */
+export function startCompacting(
+  context: StoreContext,
+  report: (measures: Omit<StoreMeasures, 'questions'>) => void,
+): { stop: () => Promise<void> } {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let compactions = 0
+  let compactedObservations = 0
+  let lagMs = 0
+  let isFailing = false
+
+  const compactAll = async () => {
+    const apps = await listAppsWithSegments(context.db)
+    lagMs = Math.max(0, ...apps.map(({ oldest }) => Date.now() - oldest.getTime()))
+    for (const { app_id: appId } of apps) {
+      for (let round = 0; round < roundsPerTurn && !signal.aborted; round += 1) {
+        const { observations } = await context.exclusively(appId, () =>
+          compactApp(context, { appId, skipLocked: true }),
+        )
+        if (observations === 0) break
+        compactions += 1
+        compactedObservations += observations
+      }
+      if (!signal.aborted) await tidyApp(context, appId)
+    }
+  }
+  const finishAll = async () => {
+    for (const appId of [...context.states.keys()]) if (!signal.aborted) await finishUnits(context, appId)
+  }
+  const attempt = async (work: () => Promise<void>) => {
+    try {
+      await work()
+      isFailing = false
+    } catch (error) {
+      if (!isFailing && !signal.aborted) context.log.warn({ err: error }, 'what devices sent waits to be counted')
+      isFailing = true
+    }
+  }
+  const run = async () => {
+    let finishAt = performance.now() + finishMs
+    while (!signal.aborted) {
+      await attempt(compactAll)
+      if (performance.now() > finishAt) {
+        await attempt(finishAll)
+        finishAt = performance.now() + finishMs
+      }
+      const { units, states } = context
+      const held = { unitBytes: units.sizeBytes(), stateBytes: states.calculatedSize }
+      report({ compactions, compactedObservations, lagMs, ...held })
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  const running = run()
+  return {
+    stop: async () => {
+      stopping.abort()
+      await running
+    },
+  }
+}

@@ -1,0 +1,146 @@
+import { Worker } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import { AppError } from '../../errors.ts'
+import type { ActivityStore, StoreMeasures } from '../activity-store.ts'
+import type { CallError, FromWorker, MethodName, ToWorker, WorkerMethods, WorkerOptions } from './worker-protocol.ts'
+
+/** Questions that may wait for the worker. It answers one after the other. */
+const maxQuestions = 64
+/** A piece of an import that is sent at once: 15 ms of the worker's time. */
+const maxPieceBytes = 1024 ** 2
+const restartMs = 1000
+
+type Call = { resolve: (value: unknown) => void; reject: (error: unknown) => void }
+
+/**
+ * Counts devices on a thread of its own, so that no question of however many devices makes a check wait. The thread starts
+ * with the first question, or with `start`, and again when it was lost.
+ */
+export function createActivityStore(options: {
+  connectionString: string
+  config: Pick<Config, 'metricsCacheBytes' | 'hourlyRetentionDays' | 'dailyRetentionDays'>
+  clock: () => Date
+  log: Logger
+}): ActivityStore {
+  const { config, clock, log } = options
+  const workerData: WorkerOptions = {
+    connectionString: options.connectionString,
+    cacheBytes: config.metricsCacheBytes,
+    hourlyRetentionDays: config.hourlyRetentionDays,
+    dailyRetentionDays: config.dailyRetentionDays,
+  }
+  const calls = new Map<number, Call>()
+  let lastCall = 0
+  let worker: Worker | undefined
+  let ended: Promise<void> = Promise.resolve()
+  let isStopping = false
+  let measures: Omit<StoreMeasures, 'questions'> | undefined
+
+  const start = () => {
+    if (worker !== undefined || isStopping) return
+    const started = new Worker(new URL('./worker.ts', import.meta.url), { workerData, name: 'activity' })
+    worker = started
+    started.on('message', (message: FromWorker) => {
+      if ('log' in message) log[message.log](message.fields, message.message)
+      else if ('measures' in message) measures = message.measures
+      else settle(message)
+    })
+    started.on('error', (error) => log.error({ err: error }, 'the thread that counts devices has failed'))
+    ended = new Promise((resolve) =>
+      started.once('exit', () => {
+        worker = undefined
+        for (const { reject } of calls.values()) reject(unavailable())
+        calls.clear()
+        if (!isStopping) setTimeout(start, restartMs).unref()
+        resolve()
+      }),
+    )
+  }
+  const settle = (message: Extract<FromWorker, { call: number }>) => {
+    const call = calls.get(message.call)
+    calls.delete(message.call)
+    if ('error' in message) call?.reject(readError(message.error))
+    else call?.resolve(message.value)
+  }
+  const call = <Name extends MethodName>(
+    method: Name,
+    input: Parameters<WorkerMethods[Name]>[0],
+    transfer: ArrayBuffer[] = [],
+  ): ReturnType<WorkerMethods[Name]> => {
+    const answer = new Promise((resolve, reject) => {
+      start()
+      if (worker === undefined || calls.size >= maxQuestions) return reject(unavailable())
+      lastCall += 1
+      calls.set(lastCall, { resolve, reject })
+      const message: ToWorker = { call: lastCall, method, input, nowMs: clock().getTime() }
+      worker.postMessage(message, transfer)
+    })
+    return answer as ReturnType<WorkerMethods[Name]>
+  }
+  return {
+    countVersions: (input) => call('countVersions', input),
+    countAdoption: (input) => call('countAdoption', input),
+    countDevices: (input) => call('countDevices', input),
+    countNewDevices: (input) => call('countNewDevices', input),
+    countHourly: (input) => call('countHourly', input),
+    findFirstTime: (input) => call('findFirstTime', input),
+    compact: (input) => call('compact', input),
+    removeDevice: (input) => call('removeDevice', input),
+    removeApp: (input) => call('removeApp', input),
+    keepRetention: () => call('keepRetention', undefined),
+    importObservations: async ({ appId, bytes }) => {
+      const id = await call('beginImport', { appId })
+      try {
+        for await (const piece of joinPieces(bytes)) {
+          await call('continueImport', { id, bytes: piece }, [piece.buffer as ArrayBuffer])
+        }
+        return await call('finishImport', { id })
+      } catch (error) {
+        await call('abandonImport', { id }).catch(() => undefined)
+        throw error
+      }
+    },
+    start,
+    stop: async () => {
+      isStopping = true
+      worker?.postMessage({ stop: true } satisfies ToWorker)
+      await ended
+    },
+    measure: () => ({
+      ...(measures ?? { compactions: 0, compactedObservations: 0, lagMs: 0, unitBytes: 0, stateBytes: 0 }),
+      questions: calls.size,
+    }),
+  }
+}
+
+function unavailable(): AppError {
+  return new AppError('unavailable', undefined, { retryAfterSeconds: 2 })
+}
+
+function readError(error: CallError): Error {
+  if ('code' in error) {
+    const { retryAfterSeconds } = error
+    return new AppError(error.code, error.details, retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
+  }
+  return Object.assign(new Error(error.message), { stack: error.stack })
+}
+
+/** In buffers of their own, that can be given away. */
+async function* joinPieces(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let piece = new Uint8Array(maxPieceBytes)
+  let used = 0
+  for await (const chunk of bytes) {
+    for (let from = 0; from < chunk.length; ) {
+      const taken = chunk.subarray(from, from + maxPieceBytes - used)
+      piece.set(taken, used)
+      used += taken.length
+      from += taken.length
+      if (used < maxPieceBytes) continue
+      yield piece
+      piece = new Uint8Array(maxPieceBytes)
+      used = 0
+    }
+  }
+  if (used > 0) yield piece.slice(0, used)
+}

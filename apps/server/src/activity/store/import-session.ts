@@ -1,0 +1,194 @@
+import { StringDecoder } from 'node:string_decoder'
+import type { Db } from '../../db/connection.ts'
+import type { ImportResult, RejectedLine } from '../activity-store.ts'
+import { formatClientKey, writeClientKey } from '../client-key.ts'
+import type { ObservationContext } from '../segment.ts'
+import type { AppState } from './app-state.ts'
+import { applyObservations, type Batch, hourMs } from './apply-observations.ts'
+import { changeApp, learnDevices, numberDevice } from './compact-app.ts'
+import { type ImportLine, maxLineChars, readImportLine } from './import-lines.ts'
+import { tidyApp } from './maintain-app.ts'
+import { createMarkSet, hashText, type MarkSet, markOf } from './mark-set.ts'
+import { findImportMarks, upsertImportMarks } from './queries.ts'
+import { storeChanges } from './store-changes.ts'
+import type { StoreContext } from './store-context.ts'
+
+/** Lines of one transaction. */
+const linesAtOnce = 500_000
+const maxReported = 1000
+/** Hours whose marks stay in memory between two transactions: a file in the order of time goes on in the last ones. */
+const marksInMemory = 4
+
+/** One import, which takes the bytes of newline-delimited JSON piece by piece. */
+export type ImportSession = {
+  take: (bytes: Uint8Array) => Promise<void>
+  finish: () => Promise<ImportResult>
+}
+
+type Lines = {
+  count: number
+  words: Uint32Array
+  times: Float64Array
+  contexts: Uint32Array
+  table: ObservationContext[]
+  /** What a line's mark has of its context, and where a context is in the table. */
+  hashes: number[]
+  places: Map<string, number>
+}
+
+export function createImportSession(context: StoreContext, appId: string): ImportSession {
+  const decoder = new StringDecoder('utf8')
+  const result: ImportResult = { accepted: 0, duplicates: 0, rejected: [], rejectedCount: 0 }
+  const lines = createLines()
+  const marks = new Map<number, MarkSet>()
+  let rest = ''
+  let lineNumber = 0
+
+  const reject = (rejected: RejectedLine) => {
+    result.rejectedCount += 1
+    if (result.rejected.length < maxReported) result.rejected.push(rejected)
+  }
+  const takeLine = (text: string) => {
+    lineNumber += 1
+    if (text.trim() === '') return
+    const line = readImportLine(text, context.now())
+    if (typeof line === 'string') reject({ line: lineNumber, reason: line })
+    else appendLine(lines, line)
+  }
+  const store = async () => {
+    if (lines.count === 0) return
+    const stored = await context.exclusively(appId, () =>
+      changeApp(context, { appId }, (trx, state) => storeLines(context, trx, state, lines, marks)),
+    )
+    if (stored === undefined) throw new Error('nothing can be imported into an app that is gone')
+    result.accepted += stored.accepted
+    result.duplicates += stored.duplicates
+    lines.count = 0
+    await tidyApp(context, appId)
+  }
+  return {
+    take: async (bytes) => {
+      const text = rest + decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+      let from = 0
+      for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
+        takeLine(text.slice(from, end))
+        from = end + 1
+        if (lines.count === linesAtOnce) await store()
+      }
+      // The end of a line that is too long in any case need not be kept.
+      rest = text.slice(from, from + maxLineChars * 2)
+    },
+    finish: async () => {
+      rest += decoder.end()
+      if (rest !== '') takeLine(rest)
+      await store()
+      return result
+    },
+  }
+}
+
+function createLines(): Lines {
+  return {
+    count: 0,
+    words: new Uint32Array(1024 * 4),
+    times: new Float64Array(1024),
+    contexts: new Uint32Array(1024),
+    table: [],
+    hashes: [],
+    places: new Map(),
+  }
+}
+
+function appendLine(lines: Lines, line: ImportLine): void {
+  const at = lines.count
+  if (at === lines.times.length) growLines(lines)
+  writeClientKey(line.clientId, lines.words, at * 4)
+  lines.times[at] = line.timeMs
+  lines.contexts[at] = findContext(lines, line)
+  lines.count += 1
+}
+
+function growLines(lines: Lines): void {
+  const { words, times, contexts } = lines
+  lines.words = new Uint32Array(words.length * 2)
+  lines.words.set(words)
+  lines.times = new Float64Array(times.length * 2)
+  lines.times.set(times)
+  lines.contexts = new Uint32Array(contexts.length * 2)
+  lines.contexts.set(contexts)
+}
+
+/** The arch is part of what makes two lines different, and of nothing else. */
+function findContext(lines: Lines, { platform, arch, releaseVersion, patch }: ImportLine): number {
+  const name = `${patch}\0${platform}\0${arch}\0${releaseVersion === null ? '' : `=${releaseVersion}`}`
+  const known = lines.places.get(name)
+  if (known !== undefined) return known
+  lines.places.set(name, lines.table.length)
+  lines.hashes.push(hashText(name))
+  return lines.table.push({ release: releaseVersion, platform, running: patch, rolledBack: [] }) - 1
+}
+
+async function storeLines(
+  context: StoreContext,
+  trx: Db,
+  state: AppState,
+  lines: Lines,
+  marks: Map<number, MarkSet>,
+): Promise<{ accepted: number; duplicates: number }> {
+  const accepted = await markLines(context, trx, state, lines, marks)
+  await learnDevices(trx, state, listUnknown(state, lines))
+  const newClients: string[] = []
+  const numbers = new Uint32Array(lines.count)
+  for (let index = 0; index < lines.count; index += 1) {
+    numbers[index] = numberDevice(state, lines.words, index * 4, newClients)
+  }
+  const batch: Batch = { ...lines, numbers }
+  await storeChanges(context, trx, state, applyObservations(state, batch), newClients)
+  return { accepted, duplicates: lines.count - accepted }
+}
+
+function listUnknown(state: AppState, { words, count }: Lines): string[] {
+  if (state.directory.count() === state.deviceCount) return []
+  const unknown = new Set<string>()
+  for (let index = 0; index < count; index += 1) {
+    if (state.directory.find(words, index * 4) === undefined) unknown.add(formatClientKey(words, index * 4))
+  }
+  return [...unknown]
+}
+
+/** Remembers every line, and returns how many were not known. */
+async function markLines(
+  context: StoreContext,
+  trx: Db,
+  state: AppState,
+  lines: Lines,
+  marks: Map<number, MarkSet>,
+): Promise<number> {
+  const { app } = state
+  const hours = new Set<number>()
+  for (let index = 0; index < lines.count; index += 1) hours.add(hourOf(lines, index))
+  const missing = [...hours].filter((hour) => !marks.has(hour))
+  for (let from = 0; from < missing.length; from += 100) {
+    const startsMs = missing.slice(from, from + 100)
+    for (const hour of startsMs) marks.set(hour, createMarkSet())
+    for (const row of await findImportMarks(trx, { app, startsMs })) marks.set(row.startMs, createMarkSet(row.marks))
+  }
+  let accepted = 0
+  for (let index = 0; index < lines.count; index += 1) {
+    const hash = lines.hashes[lines.contexts[index] ?? 0] ?? 0
+    const mark = markOf(lines.words, index * 4, lines.times[index] ?? 0, hash)
+    if (marks.get(hourOf(lines, index))?.add(mark) === true) accepted += 1
+  }
+  for (const startMs of hours) {
+    const set = marks.get(startMs)
+    if (set !== undefined)
+      await upsertImportMarks(trx, { app, startMs, marks: set.encode(), now: new Date(context.now()) })
+  }
+  for (const hour of [...marks.keys()].sort((a, b) => a - b).slice(0, -marksInMemory)) marks.delete(hour)
+  return accepted
+}
+
+function hourOf(lines: Lines, index: number): number {
+  const timeMs = lines.times[index] ?? 0
+  return timeMs - (timeMs % hourMs)
+}

@@ -1,0 +1,122 @@
+import type { Db } from '../../db/connection.ts'
+import type { AppState } from './app-state.ts'
+import { type Changes, dayMs, hourMs } from './apply-observations.ts'
+import { addToUnit, type UnitKind } from './bitmap-units.ts'
+import { serializeSorted } from './bitmaps.ts'
+import { encodeChanges } from './device-columns.ts'
+import { createPartition, partitionOf } from './partitions.ts'
+import {
+  addEventCounts,
+  deleteHourTotals,
+  insertDeviceChange,
+  insertDevices,
+  insertInstallStates,
+  insertParts,
+  insertReleases,
+  type PartRow,
+  updateApp,
+} from './queries.ts'
+import { type NumberList, sortNumbers } from './sort-numbers.ts'
+import type { StoreContext } from './store-context.ts'
+
+/** Numbers that are to be added to one bitmap. */
+type Addition = Omit<PartRow, 'devices'> & { sorted: Uint32Array }
+
+/** Writes what applying observations has changed, as the next change of the app. The caller holds its lock. */
+export async function storeChanges(
+  context: StoreContext,
+  trx: Db,
+  state: AppState,
+  changes: Changes,
+  newClients: string[],
+): Promise<void> {
+  const { app } = state
+  const seq = state.seq + 1
+  if (newClients.length > 0) {
+    await insertDevices(trx, { app, clients: newClients, firstNumber: state.deviceCount - newClients.length })
+  }
+  await storeNames(trx, state)
+  const data = encodeChanges(state.columns, changes.devices)
+  if (changes.devices.length > 0) await insertDeviceChange(trx, { app, seq, data })
+  const additions = { hours: listAdditions(context, changes, 'hours'), days: listAdditions(context, changes, 'days') }
+  for (const kind of ['hours', 'days'] as const) await storeAdditions(context, trx, { app, kind, seq }, additions[kind])
+  const hoursMs = [...new Set(additions.hours.map(({ startMs }) => startMs))]
+  if (hoursMs.length > 0) await deleteHourTotals(trx, { app, startsMs: hoursMs })
+  if (changes.eventCounts.length > 0) await addEventCounts(trx, { app, counts: changes.eventCounts })
+  await updateApp(trx, { app, seq, epoch: state.epoch, deviceCount: state.deviceCount })
+  state.seq = seq
+  state.changeBytes += data.length
+  for (const number of changes.devices) state.dirtyChunks.add(number >>> 16)
+  for (const hour of hoursMs) state.hourTotals.delete(hour)
+  for (const kind of ['hours', 'days'] as const) rememberAdditions(context, state, kind, additions[kind])
+}
+
+async function storeNames(trx: Db, state: AppState): Promise<void> {
+  const { app, releases, states } = state
+  const versions = Array.from({ length: releases.count() - state.storedReleases }, (_, index) =>
+    String(releases.versionOf(state.storedReleases + index)),
+  )
+  if (versions.length > 0) await insertReleases(trx, { app, fromNumber: state.storedReleases, versions })
+  const newStates = Array.from({ length: states.count() - state.storedStates }, (_, index) =>
+    states.get(state.storedStates + index),
+  )
+  if (newStates.length > 0) {
+    await insertInstallStates(trx, { app, fromNumber: state.storedStates, states: newStates })
+  }
+  state.storedReleases = releases.count()
+  state.storedStates = states.count()
+}
+
+/** Leaves out what is so old that it would be dropped again. */
+function listAdditions(context: StoreContext, changes: Changes, kind: UnitKind): Addition[] {
+  const keepFromMs = oldestKeptMs(context, kind)
+  const unitMs = kind === 'hours' ? hourMs : dayMs
+  return changes.sightings.flatMap(({ key, hours }) => {
+    const lists = new Map<number, NumberList[]>()
+    for (const [hour, list] of hours) {
+      const startMs = hour - (hour % unitMs)
+      if (startMs < keepFromMs) continue
+      const ofUnit = lists.get(startMs)
+      if (ofUnit === undefined) lists.set(startMs, [list])
+      else ofUnit.push(list)
+    }
+    return [...lists].map(([startMs, ofUnit]) => ({ startMs, key, sorted: sortNumbers(ofUnit) }))
+  })
+}
+
+/** The start of the first hour or day of which something is kept (Unix ms). */
+export function oldestKeptMs(context: StoreContext, kind: UnitKind): number {
+  const days = kind === 'hours' ? context.hourlyRetentionDays : context.dailyRetentionDays
+  return Math.floor(context.now() / dayMs - days) * dayMs
+}
+
+async function storeAdditions(
+  context: StoreContext,
+  trx: Db,
+  target: { app: number; kind: UnitKind; seq: number },
+  additions: Addition[],
+): Promise<void> {
+  for (const { startMs } of additions) {
+    const { name } = partitionOf(target.kind, startMs)
+    if (context.partitions.has(name)) continue
+    // On another connection: it must be there for everybody, whatever becomes of this transaction.
+    await createPartition(context.db, { kind: target.kind, timeMs: startMs })
+    context.partitions.add(name)
+  }
+  const parts = additions.map(({ startMs, key, sorted }) => ({ startMs, key, devices: serializeSorted(sorted) }))
+  await insertParts(trx, { ...target, parts })
+}
+
+function rememberAdditions(context: StoreContext, state: AppState, kind: UnitKind, additions: Addition[]): void {
+  const unitMs = kind === 'hours' ? hourMs : dayMs
+  for (const { startMs, key, sorted } of additions) {
+    const name = `${kind}:${startMs}`
+    state.parts.set(name, (state.parts.get(name) ?? 0) + 1)
+    for (const [unitName, unit] of context.units.listAt(state.app, startMs)) {
+      const isHour = unitName.toMs - unitName.fromMs === hourMs
+      if (isHour !== (unitMs === hourMs)) continue
+      addToUnit(unit, key, sorted)
+      context.units.set(unitName, unit)
+    }
+  }
+}

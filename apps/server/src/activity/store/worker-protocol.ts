@@ -1,0 +1,31 @@
+import type { ErrorCode } from '@godwit/contract'
+import type { ActivityStore, ImportResult, StoreMeasures } from '../activity-store.ts'
+
+/** What the worker does for the main thread. An import comes in pieces. */
+export type WorkerMethods = Omit<ActivityStore, 'importObservations' | 'stop' | 'start' | 'measure'> & {
+  beginImport: (input: { appId: string }) => Promise<number>
+  continueImport: (input: { id: number; bytes: Uint8Array }) => Promise<void>
+  finishImport: (input: { id: number }) => Promise<ImportResult>
+  abandonImport: (input: { id: number }) => Promise<void>
+}
+export type MethodName = keyof WorkerMethods
+
+export type WorkerOptions = {
+  connectionString: string
+  cacheBytes: number
+  hourlyRetentionDays: number
+  dailyRetentionDays: number
+}
+
+/** `nowMs`: the service's time (Unix ms). */
+export type ToWorker = { call: number; method: MethodName; input: unknown; nowMs: number } | { stop: true }
+
+export type CallError =
+  | { code: ErrorCode; details: string | undefined; retryAfterSeconds: number | undefined }
+  | { message: string; stack: string | undefined }
+
+export type FromWorker =
+  | { call: number; value: unknown }
+  | { call: number; error: CallError }
+  | { log: 'info' | 'warn' | 'error'; fields: object; message: string }
+  | { measures: Omit<StoreMeasures, 'questions'> }

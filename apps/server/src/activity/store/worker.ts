@@ -1,0 +1,155 @@
+import { readlinkSync } from 'node:fs'
+import { constants, setPriority } from 'node:os'
+import { basename } from 'node:path'
+import { parentPort, workerData } from 'node:worker_threads'
+import { createDb, createPool } from '../../db/connection.ts'
+import { isDatabaseUnavailable } from '../../db/errors.ts'
+import { AppError } from '../../errors.ts'
+import { countAdoption, countDevices, countHourly, countNewDevices, countVersions, findFirstTime } from './answers.ts'
+import { findOrInsertApp } from './compact-app.ts'
+import { startCompacting } from './compacting.ts'
+import { createImportSession, type ImportSession } from './import-session.ts'
+import { drainApp, type Reader, readApp } from './read-app.ts'
+import { removeApp } from './remove-app.ts'
+import { removeDevice } from './remove-device.ts'
+import { keepRetention } from './retention.ts'
+import { createStoreContext, type StoreContext } from './store-context.ts'
+import type { CallError, FromWorker, ToWorker, WorkerMethods, WorkerOptions } from './worker-protocol.ts'
+
+/** One for what is asked or compacted, one for partitions, one for what the loop looks up meanwhile. */
+const maxConnections = 4
+
+const port = parentPort
+if (port === null) throw new Error('this is the program of a worker thread')
+const options = workerData as WorkerOptions
+const send = (message: FromWorker) => port.postMessage(message)
+
+yieldToChecks()
+const pool = createPool(options.connectionString, maxConnections)
+pool.on('error', () => undefined)
+const db = createDb(pool)
+/** How far the service's clock is from this machine's (ms): tests have their own. */
+let clockOffsetMs = 0
+const context: StoreContext = createStoreContext({
+  db,
+  now: () => Date.now() + clockOffsetMs,
+  cacheBytes: options.cacheBytes,
+  hourlyRetentionDays: options.hourlyRetentionDays,
+  dailyRetentionDays: options.dailyRetentionDays,
+  log: createLog(),
+})
+const compacting = startCompacting(context, (measures) => send({ measures }))
+const methods = createMethods(context)
+
+port.on('message', (message: ToWorker) => {
+  if ('stop' in message) void stop()
+  else void answer(message)
+})
+
+async function answer({ call, method, input, nowMs }: Extract<ToWorker, { call: number }>): Promise<void> {
+  clockOffsetMs = nowMs - Date.now()
+  try {
+    send({ call, value: await methods[method](input as never) })
+  } catch (error) {
+    send({ call, error: describeError(error) })
+  }
+}
+
+async function stop(): Promise<void> {
+  await compacting.stop()
+  await db.destroy()
+  port?.close()
+}
+
+function createMethods(context: StoreContext): WorkerMethods {
+  const imports = new Map<number, ImportSession>()
+  let lastImport = 0
+  const read = async <Result>(appId: string, nothing: Result, use: (reader: Reader) => Promise<Result> | Result) =>
+    (await readApp(context, appId, async (reader) => await use(reader))) ?? nothing
+  const findImport = (id: number) => {
+    const session = imports.get(id)
+    if (session === undefined) throw new Error(`there is no import ${id}`)
+    return session
+  }
+  return {
+    countVersions: ({ appId, sinceMs }) => read(appId, [], (reader) => countVersions(reader, sinceMs)),
+    countAdoption: ({ appId, ...question }) =>
+      read(
+        appId,
+        question.patches.map(() => question.spans.map(() => ({ devices: 0, target: 0 }))),
+        (reader) => countAdoption(reader, question),
+      ),
+    countDevices: ({ appId, spans, groupBy }) =>
+      read(
+        appId,
+        spans.map(() => ({ devices: 0, groups: [] })),
+        (reader) => countDevices(reader, spans, groupBy),
+      ),
+    countNewDevices: ({ appId, spans }) =>
+      read(
+        appId,
+        spans.map(() => 0),
+        (reader) => countNewDevices(reader, spans),
+      ),
+    countHourly: ({ appId, fromMs, toMs }) =>
+      read(
+        appId,
+        Array.from({ length: (toMs - fromMs) / 3_600_000 }, () => 0),
+        (reader) => countHourly(reader, { fromMs, toMs }),
+      ),
+    findFirstTime: ({ appId }) => read<number | undefined>(appId, undefined, findFirstTime),
+    compact: ({ appId }) => context.exclusively(appId, () => drainApp(context, appId)),
+    removeDevice: (input) => context.exclusively(input.appId, () => removeDevice(context, input)),
+    removeApp: (input) => context.exclusively(input.appId, () => removeApp(context, input)),
+    keepRetention: () => keepRetention(context),
+    beginImport: async ({ appId }) => {
+      if (!(await findOrInsertApp(context, appId))) throw new AppError('not_found')
+      lastImport += 1
+      imports.set(lastImport, createImportSession(context, appId))
+      return lastImport
+    },
+    continueImport: ({ id, bytes }) => findImport(id).take(bytes),
+    finishImport: async ({ id }) => {
+      const result = await findImport(id).finish()
+      imports.delete(id)
+      return result
+    },
+    abandonImport: async ({ id }) => {
+      // What has come whole is kept, as it would be if the rest came later.
+      await imports.get(id)?.finish()
+      imports.delete(id)
+    },
+  }
+}
+
+function describeError(error: unknown): CallError {
+  if (error instanceof AppError) {
+    return { code: error.code, details: error.details, retryAfterSeconds: error.retryAfterSeconds }
+  }
+  if (isDatabaseUnavailable(error)) return { code: 'unavailable', details: undefined, retryAfterSeconds: 5 }
+  return error instanceof Error
+    ? { message: error.message, stack: error.stack }
+    : { message: String(error), stack: undefined }
+}
+
+function createLog(): StoreContext['log'] {
+  const at = (level: 'info' | 'warn' | 'error') => (fields: object, message: string) => {
+    // What an error is made of does not cross to another thread.
+    const { err, ...others } = fields as { err?: unknown }
+    const described = err instanceof Error ? { err: { message: err.message, stack: err.stack } } : {}
+    send({ log: level, fields: { ...others, ...described }, message })
+  }
+  return { info: at('info'), warn: at('warn'), error: at('error') } as StoreContext['log']
+}
+
+/**
+ * Where a machine is busy, the threads that answer devices go first. Linux gives each thread a priority of its own, by the
+ * number that it has in /proc; elsewhere all stay equal.
+ */
+function yieldToChecks(): void {
+  try {
+    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_BELOW_NORMAL)
+  } catch {
+    // Nothing depends on it.
+  }
+}
