@@ -20,6 +20,8 @@ import { logRequests } from './http/log-requests.ts'
 import { chooseRequestId } from './http/request-id.ts'
 import { registerIdentityProviderPages } from './identity-providers/routes.ts'
 import { registerInvitationRoutes } from './invitations/routes.ts'
+import { registerImportRoutes } from './metrics/import-routes.ts'
+import { registerMetricsRoutes } from './metrics/routes.ts'
 import { registerOrganizationRoutes } from './organizations/routes.ts'
 import { registerPatchRoutes } from './patches/routes.ts'
 import { registerReleaseRoutes } from './releases/routes.ts'
@@ -55,7 +57,7 @@ export async function buildApp(deps: Deps): Promise<App> {
     clientErrorHandler: answerClientError,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { ignoreDuplicateSlashes: true, maxParamLength: 200 },
+    routerOptions: { ignoreDuplicateSlashes: true, maxParamLength: 256 },
     // The body limit of each kind of body is set where that kind is parsed.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     serverFactory: (behind) => {
@@ -83,9 +85,11 @@ export async function buildApp(deps: Deps): Promise<App> {
     registerChannelRoutes(control, deps)
     registerReleaseRoutes(control, deps)
     registerPatchRoutes(control, deps)
+    registerMetricsRoutes(control, deps)
     registerDiagnosticsRoutes(control, deps)
   })
   http.register(async (transfer) => registerTransferRoutes(transfer, deps))
+  http.register(async (activity) => registerImportRoutes(activity, deps))
   const authorizationServer = createAuthorizationServer(deps)
   http.register(async (pages) => {
     await registerSignInPages(pages, deps)

@@ -28,8 +28,15 @@ export function parseAnyContentType(app: FastifyInstance): void {
   )
 }
 
+/** For routes that read the request themselves, as a stream of any length. */
+export function leaveBodiesUnread(app: FastifyInstance): void {
+  tolerateAnyContentType(app)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+}
+
 /** Fastify refuses a header that is no media type at all before any parser sees the body. */
-export function tolerateAnyContentType(app: FastifyInstance): void {
+function tolerateAnyContentType(app: FastifyInstance): void {
   app.addHook('onRequest', async (request) => {
     const { headers } = request.raw
     if (!isMultipart(headers['content-type'] ?? '')) headers['content-type'] = 'application/octet-stream'

@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import { registerSpeedTestRoutes } from '../diagnostics/routes.ts'
 import { AppError } from '../errors.ts'
 import { bindRoute, type Input } from '../http/bind.ts'
-import { tolerateAnyContentType } from '../http/bodies.ts'
+import { leaveBodiesUnread } from '../http/bodies.ts'
 import { readSource } from '../http/request-source.ts'
 import { receiveUpload } from './actions.ts'
 import { readRequestBytes } from './request-bytes.ts'
@@ -22,9 +22,7 @@ const cacheControl = {
 /** The transfer door: bodies are streams here, and the signature of a URL is its authorization. */
 export function registerTransferRoutes(app: FastifyInstance, deps: Deps): void {
   const sessions = createUploadSessions()
-  tolerateAnyContentType(app)
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  leaveBodiesUnread(app)
 
   bindRoute(app, deps, 'uploadByPost', (input) => handleUpload(deps, sessions, input, undefined))
   bindRoute(app, deps, 'uploadByPut', (input) =>
