@@ -6,6 +6,7 @@ import { findFreePort } from '../../apps/server/src/embedded-postgres/launch.ts'
 /** A server under load, as a process of its own. */
 export type Server = {
   port: number
+  pid: number
   /** CPU time used since its start, where the system tells (Linux). */
   readCpuSeconds: () => Promise<number | undefined>
   stop: () => Promise<void>
@@ -14,13 +15,14 @@ export type Server = {
 export const adminKey = `sb_api_${'bench-'.repeat(8)}`
 
 /** The service as a user starts it, with its rate limit in place: the bench sends as many devices. */
-export async function startGodwit(dataDir: string): Promise<Server> {
+export async function startGodwit(dataDir: string, environment: Record<string, string> = {}): Promise<Server> {
   const port = await findFreePort()
   const child = spawnServer('../../apps/server/src/main.ts', [], {
     PORT: String(port),
     HOST: '127.0.0.1',
     GODWIT_DATA_DIR: dataDir,
     GODWIT_ADMIN_API_KEY: adminKey,
+    ...environment,
   })
   await waitForOutput(child, /Godwit is ready/)
   return toServer(child, port)
@@ -56,6 +58,7 @@ function waitForOutput(child: ChildProcess, pattern: RegExp): Promise<RegExpExec
 function toServer(child: ChildProcess, port: number): Server {
   return {
     port,
+    pid: child.pid ?? 0,
     readCpuSeconds: async () => {
       const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8').catch(() => undefined)
       // proc(5): utime and stime are the 14th and 15th field, in ticks of 10 ms; the 2nd may contain spaces.

@@ -6,6 +6,11 @@ export type ScheduleOptions = {
   days: number
   /** The mean; devices differ. */
   launchesPerDay: number
+  /**
+   * How much they differ: the standard deviation of the logarithm of their launches per day. By default 0.8, with which a
+   * tenth of the devices makes a third of the launches.
+   */
+  spread?: number
   /** Unix seconds. */
   startSeconds: number
 }
@@ -23,8 +28,7 @@ const daySeconds = 86_400
 const weekHours = 168
 /** Between two launches. It also puts the next launch of a device into a later minute than the one at work. */
 const shortestGapSeconds = 60
-/** Of the logarithm of a device's launches per day: a tenth of the devices makes a third of the launches. */
-const spread = 0.8
+const usualSpread = 0.8
 
 /** How busy each hour of a day is (UTC), and how much busier a day of the weekend. */
 const hourWeights = [3, 2, 1, 1, 1, 2, 4, 7, 8, 7, 6, 6, 8, 8, 7, 6, 7, 9, 11, 13, 14, 12, 9, 5]
@@ -86,17 +90,18 @@ export function createSchedule(options: ScheduleOptions): Schedule {
 type Last = { atSeconds: number; isFirst: boolean }
 
 /** Whole seconds after the start of the period. */
-function chooseNext({ seed, startSeconds, launchesPerDay }: ScheduleOptions, device: number, last: Last): number {
+function chooseNext(options: ScheduleOptions, device: number, last: Last): number {
+  const { seed, startSeconds, launchesPerDay, spread = usualSpread } = options
   const { atSeconds, isFirst } = last
   // 1 − fraction is never 0, whose logarithm is not finite.
   const chance = drawFraction(seed, device, isFirst ? draws.firstLaunch : draws.nextLaunch, atSeconds)
-  const daysOfActivity = -Math.log(1 - chance) / (launchesPerDay * drawLaunchFactor(seed, device))
+  const daysOfActivity = -Math.log(1 - chance) / (launchesPerDay * drawLaunchFactor(seed, device, spread))
   const nextSeconds = secondsAt(activityAt(startSeconds + atSeconds) + daysOfActivity) - startSeconds
   return Math.max(Math.floor(nextSeconds), isFirst ? 0 : atSeconds + shortestGapSeconds)
 }
 
 /** Log-normal with mean 1 (Box and Muller). */
-function drawLaunchFactor(seed: number, device: number): number {
+function drawLaunchFactor(seed: number, device: number, spread: number): number {
   const radius = Math.sqrt(-2 * Math.log(1 - drawFraction(seed, device, draws.launchRate)))
   const normal = radius * Math.cos(2 * Math.PI * drawFraction(seed, device, draws.launchRate, 1))
   return Math.exp(spread * normal - spread ** 2 / 2)
