@@ -61,6 +61,7 @@ export function createFrameWriter(options: {
   /** After a refusal as many frames are committed one by one, to find the one at fault. */
   let singles = 0
   let stopsAt: number | undefined
+  let hasGivenUp = false
   const warnings = { away: false, spool: false }
 
   const keepBusy = (work: Promise<void>) => {
@@ -126,7 +127,7 @@ export function createFrameWriter(options: {
     }
     return { frames: batch.frames, settle }
   }
-  const next = async (): Promise<Pending | undefined> => {
+  const next = async (): Promise<Pending | 'nothing'> => {
     const limits = singles > 0 ? oneFrame : batchLimits
     for (;;) {
       if (spool.hasUnread()) return await readSpool(limits)
@@ -135,7 +136,7 @@ export function createFrameWriter(options: {
       else {
         isBehind = false
         const frames = queue.peek(limits)
-        return frames.length === 0 ? undefined : { frames, settle: (error) => settleCommitted(frames, error) }
+        return frames.length === 0 ? 'nothing' : { frames, settle: (error) => settleCommitted(frames, error) }
       }
     }
   }
@@ -183,16 +184,21 @@ export function createFrameWriter(options: {
       }
     })
   const work = async () => {
-    for (let pending = await next(); pending !== undefined; pending = await next()) {
-      const isDone = await tryCommit(pending)
-      if (stopsAt !== undefined && (!isDone || performance.now() > stopsAt)) return
+    for (;;) {
+      const pending = await next().catch((error: unknown) => log.error({ err: error }, 'cannot read the spool'))
+      if (pending === 'nothing') return
+      const isDone = pending !== undefined && (await tryCommit(pending))
+      if (stopsAt !== undefined && (!isDone || performance.now() > stopsAt)) {
+        hasGivenUp = true
+        return
+      }
       if (!isDone) await pause()
     }
   }
   const startWork = () => {
     working ??= work().finally(() => {
       working = undefined
-      if (stopsAt === undefined && !queue.isEmpty()) startWork()
+      if (!hasGivenUp && !queue.isEmpty()) startWork()
     })
   }
   startWork()
@@ -220,7 +226,7 @@ export function createFrameWriter(options: {
       endPause()
       if (isBehind) spoolQueue()
       startWork()
-      await working
+      while (working !== undefined) await working
       spoolBlockedUntil = 0
       if (!queue.isEmpty()) fallBehind()
       await spooling

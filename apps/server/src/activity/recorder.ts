@@ -16,7 +16,8 @@ import { openSpool } from './spool.ts'
 const gatherMs = 100
 /** As long as a release_version may be. What is longer has no release, and would take more room than it is worth. */
 const maxReleaseLength = 256
-const maxQueueBytes = 64 * 1024 ** 2
+/** Frames that wait in memory, when not even the disk takes them. */
+const maxBacklogBytes = 64 * 1024 ** 2
 
 /** Records which devices were seen, and stores what they report. */
 export type Recorder = {
@@ -42,11 +43,19 @@ export async function createRecorder(options: {
   config: Pick<Config, 'isActivityRecorded' | 'spoolDir' | 'maxSpoolBytes'>
   clock: () => Date
   log: Logger
+  maxBacklogBytes?: number
 }): Promise<Recorder> {
   const { db, deviceIndex, config, clock, log } = options
   const isRecording = config.isActivityRecorded
   const writerId = randomUUID()
-  const spool = await openSpool({ dir: config.spoolDir, writerId, maxBytes: config.maxSpoolBytes })
+  const forgetWriter = (id: string) => deleteWriter(db, { writerId: id }).catch(() => undefined)
+  const spool = await openSpool({
+    dir: config.spoolDir,
+    writerId,
+    maxBytes: config.maxSpoolBytes,
+    log,
+    onEmptied: forgetWriter,
+  })
   let recorded = 0
   let tooLong = 0
   const writer = createFrameWriter({
@@ -57,7 +66,7 @@ export async function createRecorder(options: {
     isRefusal: isDataRefused,
     spool,
     log,
-    maxQueueBytes,
+    maxQueueBytes: options.maxBacklogBytes ?? maxBacklogBytes,
   })
   const buffers = createObservationBuffers()
   const events = createEventQueue({ write: (group) => writer.write({ segments: [], events: group }), clock })
@@ -74,7 +83,7 @@ export async function createRecorder(options: {
     writeChecks()
     events.stop()
     await writer.stop()
-    if (writer.isCommitted()) await deleteWriter(db, { writerId }).catch(() => undefined)
+    if (writer.isCommitted()) await forgetWriter(writerId)
   }
   return {
     recordCheck: (check, rolledBack) => {

@@ -1,4 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import type { BatchLimits } from './frame-queue.ts'
 import { decodeFrame, type Frame, readFrameSize } from './frames.ts'
 
 /** A file of frames: what is appended is read again from its beginning. Owned by one process, see `spool.ts`. */
@@ -6,7 +7,7 @@ export type SpoolFile = {
   /** Resolves when the frames would survive a power cut. After a failure the file is as it was before. */
   append: (frames: Buffer[]) => Promise<void>
   /** The next frames, at least one. Empty: what follows is not whole. */
-  read: (limits: { sizeBytes: number; events: number }) => Promise<Batch>
+  read: (limits: BatchLimits) => Promise<Batch>
   /** The batch was dealt with: the next read begins after it. */
   advance: (batch: Batch) => void
   hasUnread: () => boolean
@@ -62,9 +63,10 @@ export async function openSpoolFile(path: string): Promise<SpoolFile> {
     hasUnread: () => readUntil < endsAt,
     sizeBytes: () => endsAt,
     reset: async () => {
-      await file.truncate(0)
+      // Also when the space cannot be had back: what is still there is old, and known by its numbers.
       endsAt = 0
       readUntil = 0
+      await file.truncate(0)
     },
     close: () => file.close(),
     remove: async () => {

@@ -1,6 +1,8 @@
 import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Logger } from 'pino'
 import { tryLock } from '../embedded-postgres/folder-lock.ts'
+import type { BatchLimits } from './frame-queue.ts'
 import { type Batch, openSpoolFile, type SpoolFile } from './spool-file.ts'
 
 const framesSuffix = '.frames'
@@ -14,106 +16,110 @@ export class SpoolFullError extends Error {}
  */
 export type Spool = {
   append: (frames: Buffer[]) => Promise<void>
-  /** Frames of one writer: those that were left behind first, then one's own. */
-  read: (limits: { sizeBytes: number; events: number }) => Promise<Batch>
+  /** Frames of one writer: those that were left behind first, then one's own. Empty: the rest of a file is not whole. */
+  read: (limits: BatchLimits) => Promise<Batch>
   advance: (batch: Batch) => void
   hasUnread: () => boolean
   hasUnreadAfter: (batch: Batch) => boolean
-  /** Whether frames of others wait, or may. */
+  /** Whether there are files that others left behind. */
   hasLeft: () => boolean
-  /** Whether there is anything to `tidy`: files that were read to their end. */
+  /** Whether there is anything to `tidy`, once nothing is unread. */
   hasRead: () => boolean
-  /** Removes what was read to its end. Not while something is appended. */
+  /** Gives back the space of a file that was read to its end. Not while something is appended. */
   tidy: () => Promise<void>
   sizeBytes: () => number
+  /** What is unread stays for whoever opens the spool next. */
   close: () => Promise<void>
 }
 
-type Owned = { file: SpoolFile; path: string; release: () => void }
+type Owned = { writerId: string; file: SpoolFile; unlock: () => void; lockPath: string }
 
-export async function openSpool(options: { dir: string; writerId: string; maxBytes: number }): Promise<Spool> {
-  const { dir, writerId, maxBytes } = options
-  const left = await takeOver(dir)
+export async function openSpool(options: {
+  dir: string
+  writerId: string
+  maxBytes: number
+  log: Logger
+  /** A file that was left behind is dealt with and gone. */
+  onEmptied: (writerId: string) => Promise<void>
+}): Promise<Spool> {
+  const { dir, writerId, maxBytes, log, onEmptied } = options
+  const left = await takeOver(dir, log)
   let own: Owned | undefined
 
-  const openOwn = async (): Promise<Owned> => {
+  const createOwn = async (): Promise<Owned> => {
     await mkdir(dir, { recursive: true })
     const created = await openOwned(dir, writerId)
     if (created === undefined) throw new Error(`the spool file of ${writerId} has another owner`)
     await syncFolder(dir)
     return created
   }
-  const sizeBytes = () =>
-    [...left, ...(own === undefined ? [] : [own])].reduce((sum, { file }) => sum + file.sizeBytes(), 0)
-  const current = () => left[0] ?? own
+  const current = () => (left[0] ?? own)?.file
+  const sizeBytes = () => left.reduce((sum, { file }) => sum + file.sizeBytes(), own?.file.sizeBytes() ?? 0)
   return {
     append: async (frames) => {
       const added = frames.reduce((sum, { length }) => sum + length, 0)
       if (sizeBytes() + added > maxBytes) throw new SpoolFullError('the spool has reached its limit')
-      own ??= await openOwn()
+      own ??= await createOwn()
       await own.file.append(frames)
     },
-    read: async (limits) => (await current()?.file.read(limits)) ?? { frames: [], endsAt: 0 },
-    advance: (batch) => current()?.file.advance(batch),
-    hasUnread: () => current()?.file.hasUnread() ?? false,
-    hasUnreadAfter: (batch) => left.length > 1 || batch.endsAt < (current()?.file.sizeBytes() ?? 0),
+    read: async (limits) => (await current()?.read(limits)) ?? { frames: [], endsAt: 0 },
+    advance: (batch) => current()?.advance(batch),
+    hasUnread: () => current()?.hasUnread() ?? false,
+    hasUnreadAfter: (batch) =>
+      batch.endsAt < (current()?.sizeBytes() ?? 0) || left.length > 1 || (left.length === 1 && own !== undefined),
     hasLeft: () => left.length > 0,
     hasRead: () => left.length > 0 || (own !== undefined && own.file.sizeBytes() > 0),
     tidy: async () => {
-      const finished = left[0]
-      if (finished !== undefined) {
-        await removeOwned(finished)
-        left.shift()
-      } else await own?.file.reset()
+      const finished = left.shift()
+      if (finished === undefined) return await own?.file.reset()
+      await remove(finished)
+      await onEmptied(finished.writerId)
     },
     sizeBytes,
     close: async () => {
-      for (const { file, release } of left) {
-        await file.close()
-        release()
-      }
-      if (own === undefined) return
-      if (own.file.hasUnread()) {
-        await own.file.close()
-        own.release()
-      } else await removeOwned(own)
+      for (const owned of left) await leave(owned)
+      if (own !== undefined) await (own.file.hasUnread() ? leave(own) : remove(own))
     },
   }
 }
 
-/** The spool files of processes that are gone. */
-async function takeOver(dir: string): Promise<Owned[]> {
-  const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
-  const writerIds = names
-    .filter((name) => name.endsWith(framesSuffix))
-    .map((name) => name.slice(0, -framesSuffix.length))
-  const taken = await Promise.all(
-    writerIds.map(async (writerId) => {
-      const owned = await openOwned(dir, writerId)
-      if (owned === undefined) return []
-      const { mtimeMs } = await stat(owned.path)
-      return [{ ...owned, mtimeMs }]
-    }),
-  )
-  return taken.flat().toSorted((a, b) => a.mtimeMs - b.mtimeMs)
+/** The spool files of processes that are gone, oldest first. */
+async function takeOver(dir: string, log: Logger): Promise<Owned[]> {
+  const names = await readdir(dir).catch(() => [])
+  const taken: (Owned & { mtimeMs: number })[] = []
+  for (const name of names.filter((found) => found.endsWith(framesSuffix))) {
+    try {
+      const { mtimeMs } = await stat(join(dir, name))
+      const owned = await openOwned(dir, name.slice(0, -framesSuffix.length))
+      if (owned !== undefined) taken.push({ ...owned, mtimeMs })
+    } catch (error) {
+      log.error({ err: error, file: name }, 'cannot take over a spool file: what it holds waits for the next start')
+    }
+  }
+  return taken.toSorted((a, b) => a.mtimeMs - b.mtimeMs)
 }
 
 /** undefined: its owner lives. */
 async function openOwned(dir: string, writerId: string): Promise<Owned | undefined> {
-  const path = join(dir, writerId + framesSuffix)
   const lockPath = join(dir, writerId + lockSuffix)
   const unlock = tryLock(lockPath)
   if (unlock === undefined) return undefined
-  return { file: await openSpoolFile(path), path, release: unlock }
+  try {
+    const file = await openSpoolFile(join(dir, writerId + framesSuffix))
+    return { writerId, file, unlock, lockPath }
+  } catch (error) {
+    unlock()
+    throw error
+  }
 }
 
-async function removeOwned({ file, path, release }: Owned): Promise<void> {
-  await file.remove()
-  release()
-  await rm(path.slice(0, -framesSuffix.length) + lockSuffix, { force: true })
+async function leave({ file, unlock }: Owned): Promise<void> {
+  await file.close().finally(unlock)
+}
+
+async function remove({ file, unlock, lockPath }: Owned): Promise<void> {
+  await file.remove().finally(unlock)
+  await rm(lockPath, { force: true })
 }
 
 /** A new file survives a power cut only when its folder was written too. */

@@ -12,6 +12,14 @@ import { createTestDatabase } from '../support/test-database.ts'
 
 export type Observation = { client: string; timeMs: number; context: ObservationContext }
 
+type StartOptions = {
+  isActivityRecorded?: boolean
+  maxSpoolBytes?: number
+  maxBacklogBytes?: number
+  clock?: () => Date
+  dir?: string
+}
+
 /** Recorders on a database of their own, without the service: nobody compacts what they record. */
 export type RecorderHarness = {
   db: Db
@@ -20,7 +28,7 @@ export type RecorderHarness = {
   appId: string
   /** What is found when it is asked what devices of the app are told. */
   apps: Map<string, AppAnswers>
-  start: (options?: { isActivityRecorded?: boolean; maxSpoolBytes?: number; clock?: () => Date }) => Promise<Recorder>
+  start: (options?: StartOptions) => Promise<Recorder>
   listObservations: (appId?: string) => Promise<Observation[]>
   countEvents: () => Promise<number>
   close: () => Promise<void>
@@ -53,11 +61,12 @@ export async function createRecorderHarness(): Promise<RecorderHarness> {
         deviceIndex: { findApp: (id) => apps.get(id) },
         config: {
           isActivityRecorded: options.isActivityRecorded ?? true,
-          spoolDir: dir,
+          spoolDir: options.dir ?? dir,
           maxSpoolBytes: options.maxSpoolBytes ?? 2 ** 30,
         },
         clock: options.clock ?? (() => new Date()),
         log: pino({ level: 'silent' }),
+        ...(options.maxBacklogBytes === undefined ? {} : { maxBacklogBytes: options.maxBacklogBytes }),
       })
       recorders.push(recorder)
       return recorder
@@ -76,7 +85,7 @@ export async function createRecorderHarness(): Promise<RecorderHarness> {
       for (const recorder of recorders) await recorder.stop()
       await db.destroy()
       await database.drop()
-      await rm(dir, { recursive: true })
+      for (const name of [dir, `${dir}-copy`]) await rm(name, { recursive: true, force: true })
     },
   }
 }

@@ -14,6 +14,7 @@ const check = { app_id: 'a', channel: 'stable', release_version: '1', platform: 
 const event = { ...check, client_id: 'c', type: 't', patch_number: 1, timestamp: 1_790_000_000 }
 
 const logged: string[] = []
+const recorded: unknown[] = []
 let server: Server
 let port: number
 
@@ -26,11 +27,15 @@ beforeAll(async () => {
       hasApp: () => true,
       answer: ({ app_id }: { app_id: string }) => {
         if (app_id === 'broken') throw new Error('secret reason')
-        if (app_id === 'slow') return new Promise((resolve) => setTimeout(() => resolve({ text: '{"slow":1}' }), 20))
-        return { text: '{"patch_available":false}' }
+        const slow = { text: '{"slow":1}', rolledBack: [1] }
+        if (app_id === 'slow') return new Promise((resolve) => setTimeout(resolve, 20, slow))
+        return { text: '{"patch_available":false}', rolledBack: app_id === 'unknown' ? undefined : [] }
       },
     },
-    recorder: { storeEvent: async () => undefined },
+    recorder: {
+      recordCheck: ({ app_id }: { app_id: string }, rolledBack: number[]) => recorded.push([app_id, rolledBack]),
+      storeEvent: async () => undefined,
+    },
   }
   const behind = (_request: unknown, response: { writeHead: (status: number) => { end: () => void } }) =>
     response.writeHead(404).end()
@@ -165,6 +170,18 @@ describe('a body', () => {
   })
 })
 
+describe('a check is recorded', () => {
+  it('once it is answered, and not of an unknown app, malformed or failed', async () => {
+    recorded.length = 0
+    for (const app_id of ['a', 'slow', 'unknown', 'broken']) await post(JSON.stringify({ ...check, app_id }))
+    await post(JSON.stringify({ ...check, platform: 'fuchsia' }))
+    expect(recorded).toEqual([
+      ['a', []],
+      ['slow', [1]],
+    ])
+  })
+})
+
 describe('the door', () => {
   it('answers pipelined requests in their order', async () => {
     const socket = await open()
@@ -201,6 +218,7 @@ describe('the door', () => {
   })
 
   it('tells the request id of a failure and nothing else, and logs the reason under it', async () => {
+    logged.length = 0
     const headers = { 'x-request-id': 'launch-42' }
     const answer = await post(JSON.stringify({ ...check, app_id: 'broken' }), { headers })
     expect(answer).toMatchObject({ status: 500, body: { code: 'internal', details: 'request id launch-42' } })
