@@ -1,4 +1,4 @@
-import type { MetricsGranularity } from '@godwit/contract'
+import { type MetricsGranularity, maxMetricsPoints } from '@godwit/contract'
 import type { GroupBy, Span } from '../activity/activity-store.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
@@ -60,6 +60,15 @@ function readTime(value: string | undefined): number | undefined {
   return value === undefined ? undefined : Date.parse(value)
 }
 
+/** Points are made and checked where patch checks are answered: 100,000 hold them up for a tenth of a second. */
+function refuseLongAnswer(points: number): void {
+  if (points <= maxMetricsPoints) return
+  throw new AppError(
+    'invalid_request',
+    `granularity: the answer would have ${points} points, over ${maxMetricsPoints}; choose a larger one or a shorter window`,
+  )
+}
+
 /** undefined when nothing was recorded before the window began: there is nothing to compare with. */
 async function findPreviousWindow(
   deps: Deps,
@@ -79,7 +88,7 @@ export async function countVersions(deps: Deps, { appId }: { appId: string }): P
   return { asOfMs, sinceMs, total: versions.reduce((sum, { devices }) => sum + devices, 0), versions }
 }
 
-export type AdoptionPoint = { periodMs: number | undefined; devices: number; target: number; share: number }
+export type AdoptionPoint = { devices: number; target: number; share: number }
 
 /** Of the newest release when none is named. */
 export async function countAdoption(
@@ -101,6 +110,7 @@ export async function countAdoption(
   const patches = await listPatchTargets(deps.db, { releaseId: release.id })
   const places: { periodMs: number | undefined; span: Window['span'] }[] =
     input.query.granularity === undefined ? [{ periodMs: undefined, span: window.span }] : buckets
+  refuseLongAnswer(patches.length * places.length)
   const spans = places.flatMap(({ span }) => (span === undefined ? [] : [span]))
   const counts =
     spans.length === 0 || patches.length === 0
@@ -111,11 +121,13 @@ export async function countAdoption(
     window,
     releaseVersion: release.version,
     isLatest: release.id === newest?.id,
+    periodsMs: places.map(({ periodMs }) => periodMs),
     patches: patches.map((patch, index) => ({
       ...patch,
-      points: places.map(({ periodMs }, place): AdoptionPoint => {
+      /** One for each period. */
+      points: places.map((_, place): AdoptionPoint => {
         const { devices, target } = counts[index]?.[place] ?? { devices: 0, target: 0 }
-        return { periodMs, devices, target, share: shareOf(devices, target) }
+        return { devices, target, share: shareOf(devices, target) }
       }),
     })),
   }
@@ -138,6 +150,7 @@ async function compareWindows<By extends string>(
   const asOfMs = await beginCount(deps)
   const { window, buckets, limits } = readWindow(deps, asOfMs, query)
   const current = window.span === undefined ? emptySummary : await count(window.span, buckets, query.group_by)
+  refuseLongAnswer(current.groups.reduce((sum, { series }) => sum + series.length, 0))
   const before = await findPreviousWindow(deps, { appId, window, limits })
   if (before === undefined) return { asOfMs, window, current, previous: undefined }
   const previous = before.span === undefined ? emptySummary : await count(before.span, [], undefined)

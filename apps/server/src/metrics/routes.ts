@@ -43,6 +43,7 @@ export function registerMetricsRoutes(app: FastifyInstance, deps: Deps): void {
   })
   bindRoute(app, deps, 'getPatchAdoption', async ({ params, query }) => {
     const adoption = await countAdoption(deps, { ...params, query, release: query.release_version })
+    const periods = adoption.periodsMs.map((periodMs) => (periodMs === undefined ? null : toTimestamp(periodMs)))
     return {
       release_version: adoption.releaseVersion,
       is_latest: adoption.isLatest,
@@ -53,8 +54,8 @@ export function registerMetricsRoutes(app: FastifyInstance, deps: Deps): void {
         patch_number: patch.number,
         target_platforms: patch.platforms,
         is_rolled_back: patch.is_rolled_back,
-        series: patch.points.map(({ periodMs, devices, target, share }) => ({
-          period: periodMs === undefined ? null : toTimestamp(periodMs),
+        series: patch.points.map(({ devices, target, share }, index) => ({
+          period: periods[index] ?? null,
           devices,
           target,
           adoption_pct: share,

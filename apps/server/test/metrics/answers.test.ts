@@ -157,6 +157,16 @@ describe('GET …/metrics/patch-adoption', () => {
     expect(answer.granularity).toBe('day')
   })
 
+  it('is refused when it would have more points than an answer holds', async () => {
+    const app = await createTestApp(owner)
+    const releaseId = await createTestRelease(owner.api, app)
+    const numbers = Array.from({ length: 140 }, (_, index) => ({ release_id: releaseId, number: index + 1 }))
+    await service.deps.db.insertInto('patches').values(numbers).execute()
+    const query = { granularity: 'hour', start: '2026-02-01T00:00:00Z', end: '2026-03-05T00:00:00Z' } as const
+    const answer = ask({}, (api) => api.getPatchAdoption({ params: { appId: app }, query }))
+    await expect(answer).rejects.toMatchObject({ status: 400, details: expect.stringContaining('granularity: ') })
+  })
+
   it('says whether the release that was named is the newest', async () => {
     const named = async (release_version: string) =>
       await ask({}, (api) => api.getPatchAdoption({ params: { appId }, query: { release_version } }))

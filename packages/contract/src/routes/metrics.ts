@@ -14,6 +14,7 @@ import {
   GetUniqueUsersQuery,
   GetUniqueUsersResponse,
   GetVersionDistributionResponse,
+  maxMetricsPoints,
 } from '../schemas/metrics.ts'
 
 const tag = 'Metrics'
@@ -21,7 +22,8 @@ const readMetrics = { by: 'bearer', permission: 'metrics.read', on: 'app' } as c
 const updateApp = { by: 'bearer', permission: 'app.update', on: 'app' } as const
 
 const windowDescription =
-  'Windows are made of whole hours (UTC); those older than the hourly retention of whole days. `range` says what was counted.'
+  'Windows are made of whole hours (UTC); those older than the hourly retention of whole days. `range` says what was counted. ' +
+  `An answer that would have more than ${maxMetricsPoints} points is refused: 400 names the granularity.`
 
 export const metricsRoutes = {
   getVersionDistribution: defineRoute({

@@ -11,6 +11,9 @@ export type MetricsGranularity = z.infer<typeof MetricsGranularity>
 const Percentage = z.number().min(0).max(1)
 const Average = z.number().nonnegative()
 
+/** Points of one answer, over all of its series: about 8 MB. */
+export const maxMetricsPoints = 100_000
+
 export const MetricsRange = z
   .object({
     start: Timestamp.meta({ description: 'Inclusive.' }),
