@@ -11,6 +11,7 @@ import { createRateLimiter } from './http/rate-limit.ts'
 import { createIdentityProviders } from './identity-providers/identity-provider.ts'
 import { createJobs } from './jobs/jobs.ts'
 import { findOrCreateSecret } from './server-secrets.ts'
+import { createRegistry } from './service/prometheus.ts'
 import { createAccessTokens } from './sessions/access-tokens.ts'
 import { createSigningKeys } from './sessions/signing-keys.ts'
 import { createSignInLimits } from './sign-in/limits.ts'
@@ -68,6 +69,7 @@ export async function createDeps(options: {
     pageSigner: createPageSigner(pageSecret),
     clock,
     log,
+    registry: createRegistry({ recorder, activityStore, deviceIndex }),
     isServing: options.isServing ?? (() => true),
   }
   const close = async () => {

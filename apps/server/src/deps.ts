@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import type { ActivityStore } from './activity/activity-store.ts'
 import type { Recorder } from './activity/recorder.ts'
 import type { BlobStore } from './blobs/blob-store.ts'
@@ -34,6 +35,8 @@ export type Deps = {
   pageSigner: PageSigner
   clock: () => Date
   log: Logger
+  /** What `/metrics` tells. */
+  registry: Registry
   /** False from the moment the server begins to stop. */
   isServing: () => boolean
 }

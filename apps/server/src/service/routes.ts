@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { createOpenApiDocument } from '@godwit/contract'
 import type { FastifyInstance } from 'fastify'
 import { sql } from 'kysely'
@@ -15,6 +16,10 @@ export function registerServiceRoutes(app: FastifyInstance, deps: Deps): void {
     if (!deps.isServing() || !(await canReachDatabase(deps)))
       throw new AppError('unavailable', undefined, { retryAfterSeconds: 1 })
     return { status: 'ok' as const }
+  })
+  bindRoute(app, deps, 'getPrometheusMetrics', async ({ reply }) => {
+    reply.type(deps.registry.contentType)
+    return Readable.from([await deps.registry.metrics()])
   })
   bindRoute(app, deps, 'getOpenApi', async () => ({ ...openApi }))
   bindRoute(app, deps, 'getApiCatalog', async () => ({

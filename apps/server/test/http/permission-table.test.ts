@@ -136,6 +136,7 @@ const rows: Record<OperationId, Row | 'own account' | 'anybody signed in' | 'ope
   uploadSpeedTest: 'open',
   downloadSpeedTest: 'open',
   getHealth: 'open',
+  getPrometheusMetrics: 'open',
   getReadiness: 'open',
   getOpenApi: 'open',
   getApiCatalog: 'open',

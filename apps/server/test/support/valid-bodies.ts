@@ -113,6 +113,7 @@ export const validBodies: Record<OperationId, unknown> = {
   uploadSpeedTest: undefined,
   downloadSpeedTest: undefined,
   getHealth: undefined,
+  getPrometheusMetrics: undefined,
   getReadiness: undefined,
   getOpenApi: undefined,
   getApiCatalog: undefined,

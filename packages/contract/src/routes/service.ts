@@ -41,6 +41,8 @@ export const diagnosticsRoutes = {
 /** RFC 9727, section 4.1: the linkset says by its profile that it is a catalog. */
 const apiCatalogType = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 
+const prometheusType = 'text/plain; version=0.0.4; charset=utf-8'
+
 export const serviceRoutes = {
   getHealth: defineRoute({
     method: 'GET',
@@ -59,6 +61,14 @@ export const serviceRoutes = {
     access: { by: 'nobody' },
     success: { status: 200, body: HealthResponse },
     errors: ['unavailable'],
+  }),
+  getPrometheusMetrics: defineRoute({
+    method: 'GET',
+    path: '/metrics',
+    tag: 'Service',
+    summary: 'Figures of the process, in the text format of Prometheus',
+    access: { by: 'nobody' },
+    success: { status: 200, contentType: prometheusType },
   }),
   getOpenApi: defineRoute({
     method: 'GET',
