@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Db } from '../../db/connection.ts'
+import { AppError } from '../../errors.ts'
 import type { ImportResult, RejectedLine } from '../activity-store.ts'
 import { formatClientKey, writeClientKey } from '../client-key.ts'
 import type { ObservationContext } from '../segment.ts'
@@ -39,8 +40,11 @@ type Lines = {
 export function createImportSession(context: StoreContext, appId: string): ImportSession {
   const decoder = new StringDecoder('utf8')
   const result: ImportResult = { accepted: 0, duplicates: 0, rejected: [], rejectedCount: 0 }
-  const lines = createLines()
   const marks = new Map<number, MarkSet>()
+  let lines = createLines()
+  /** Lines are read while those before them are stored. */
+  let spare = createLines()
+  let storing: Promise<void> = Promise.resolve()
   let rest = ''
   let lineNumber = 0
 
@@ -48,40 +52,51 @@ export function createImportSession(context: StoreContext, appId: string): Impor
     result.rejectedCount += 1
     if (result.rejected.length < maxReported) result.rejected.push(rejected)
   }
-  const takeLine = (text: string) => {
+  const takeLine = (text: string, nowMs: number) => {
     lineNumber += 1
     if (text.trim() === '') return
-    const line = readImportLine(text, context.now())
+    const line = readImportLine(text, nowMs)
     if (typeof line === 'string') reject({ line: lineNumber, reason: line })
     else appendLine(lines, line)
   }
-  const store = async () => {
-    if (lines.count === 0) return
+  const store = async (full: Lines) => {
     const stored = await context.exclusively(appId, () =>
-      changeApp(context, { appId }, (trx, state) => storeLines(context, trx, state, lines, marks)),
+      changeApp(context, { appId }, (trx, state) => storeLines(context, trx, state, full, marks)),
     )
-    if (stored === undefined) throw new Error('nothing can be imported into an app that is gone')
+    if (stored === undefined) throw new AppError('not_found')
     result.accepted += stored.accepted
     result.duplicates += stored.duplicates
-    lines.count = 0
+    full.count = 0
     await tidyApp(context, appId)
+  }
+  const startStoring = async () => {
+    await storing
+    const full = lines
+    lines = spare
+    spare = full
+    storing = store(full)
+    // Whoever waits for it next is told.
+    storing.catch(() => undefined)
   }
   return {
     take: async (bytes) => {
+      const nowMs = context.now()
       const text = rest + decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       let from = 0
       for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
-        takeLine(text.slice(from, end))
+        takeLine(text.slice(from, end), nowMs)
         from = end + 1
-        if (lines.count === linesAtOnce) await store()
+        if (lines.count === linesAtOnce) await startStoring()
       }
       // The end of a line that is too long in any case need not be kept.
       rest = text.slice(from, from + maxLineChars * 2)
     },
     finish: async () => {
       rest += decoder.end()
-      if (rest !== '') takeLine(rest)
-      await store()
+      if (rest !== '') takeLine(rest, context.now())
+      rest = ''
+      await startStoring()
+      await storing
       return result
     },
   }
@@ -135,6 +150,7 @@ async function storeLines(
   lines: Lines,
   marks: Map<number, MarkSet>,
 ): Promise<{ accepted: number; duplicates: number }> {
+  if (lines.count === 0) return { accepted: 0, duplicates: 0 }
   const accepted = await markLines(context, trx, state, lines, marks)
   await learnDevices(trx, state, listUnknown(state, lines))
   const newClients: string[] = []

@@ -115,9 +115,10 @@ function createMethods(context: StoreContext): WorkerMethods {
       return result
     },
     abandonImport: async ({ id }) => {
-      // What has come whole is kept, as it would be if the rest came later.
-      await imports.get(id)?.finish()
+      const session = imports.get(id)
       imports.delete(id)
+      // What has come whole is kept, as it would be if the rest came later.
+      await session?.finish()
     },
   }
 }

@@ -1,0 +1,106 @@
+import type pg from 'pg'
+import pino from 'pino'
+import { createSegmentBuilder, type ObservationContext } from '../../src/activity/segment.ts'
+import { countDevices, countVersions } from '../../src/activity/store/answers.ts'
+import { readApp } from '../../src/activity/store/read-app.ts'
+import { createStoreContext, type StoreContext } from '../../src/activity/store/store-context.ts'
+import { createDb, createPool, type Db } from '../../src/db/connection.ts'
+import { createTestDatabase } from '../support/test-database.ts'
+import { clientOf } from './harness.ts'
+
+export type Sighting = { device: number; timeMs: number; context?: Partial<ObservationContext> }
+
+/** What one process has, without the thread around it. */
+export type StoreProcess = {
+  context: StoreContext
+  /** From then on the statement after so many others fails, and with it the connection. */
+  failAfter: (statements: number | undefined) => void
+  close: () => Promise<void>
+}
+
+export type StoreHarness = {
+  db: Db
+  appId: string
+  start: (options?: { cacheBytes?: number; now?: () => number }) => StoreProcess
+  /** Commits a segment. */
+  accept: (sightings: Sighting[]) => Promise<void>
+  close: () => Promise<void>
+}
+
+export const baseContext: ObservationContext = { release: '1.0.0+1', platform: 'android', rolledBack: [] }
+
+export async function createStoreHarness(): Promise<StoreHarness> {
+  const database = await createTestDatabase()
+  const { connectionString } = database
+  const db = createDb(createPool(connectionString))
+  const organization = await db
+    .insertInto('organizations')
+    .values({ name: 'Team', organization_type: 'team' })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const appId = '00000000-0000-4000-8000-00000000000a'
+  await db.insertInto('apps').values({ id: appId, organization_id: organization.id, display_name: 'Atlas' }).execute()
+  const processes: StoreProcess[] = []
+  return {
+    db,
+    appId,
+    start: (options = {}) => {
+      const started = startProcess(connectionString, options)
+      processes.push(started)
+      return started
+    },
+    accept: async (sightings) => {
+      const builder = createSegmentBuilder()
+      for (const { device, timeMs, context } of sightings) {
+        builder.add(builder.addContext({ ...baseContext, ...context }), timeMs, clientOf(device))
+      }
+      await db.insertInto('activity_segments').values({ app_id: appId, observations: builder.encode() }).execute()
+    },
+    close: async () => {
+      for (const process of processes) await process.close()
+      await db.destroy()
+      await database.drop()
+    },
+  }
+}
+
+function startProcess(connectionString: string, options: { cacheBytes?: number; now?: () => number }): StoreProcess {
+  const pool = createPool(connectionString)
+  pool.on('error', () => undefined)
+  let statementsLeft: number | undefined
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown
+    const counted = async (...args: unknown[]) => {
+      if (statementsLeft !== undefined && statementsLeft <= 0) {
+        client.end().catch(() => undefined)
+        throw new Error('the connection was cut')
+      }
+      if (statementsLeft !== undefined) statementsLeft -= 1
+      return await query(...args)
+    }
+    client.query = counted as unknown as pg.Client['query']
+  })
+  const db = createDb(pool)
+  return {
+    context: createStoreContext({
+      db,
+      now: options.now ?? Date.now,
+      cacheBytes: options.cacheBytes ?? 2 ** 26,
+      hourlyRetentionDays: 90,
+      dailyRetentionDays: 400,
+      log: pino({ level: 'silent' }),
+    }),
+    failAfter: (statements) => {
+      statementsLeft = statements
+    },
+    close: () => db.destroy(),
+  }
+}
+
+/** Distinct devices of a span, and how many there are per release. */
+export async function ask({ context }: StoreProcess, appId: string, span: { fromMs: number; toMs: number }) {
+  return await readApp(context, appId, async (reader) => {
+    const [counted] = await countDevices(reader, [span], 'release_version')
+    return { ...counted, versions: countVersions(reader, 0) }
+  })
+}
