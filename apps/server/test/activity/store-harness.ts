@@ -2,6 +2,7 @@ import type pg from 'pg'
 import pino from 'pino'
 import { createSegmentBuilder, type ObservationContext } from '../../src/activity/segment.ts'
 import { countDevices, countVersions } from '../../src/activity/store/answers.ts'
+import { createBulkDb } from '../../src/activity/store/bulk-reads.ts'
 import { readApp } from '../../src/activity/store/read-app.ts'
 import { createStoreContext, type StoreContext } from '../../src/activity/store/store-context.ts'
 import { createDb, createPool, type Db } from '../../src/db/connection.ts'
@@ -70,17 +71,17 @@ function startProcess(connectionString: string, options: { cacheBytes?: number; 
   let statementsLeft: number | undefined
   pool.on('connect', (client) => {
     const query = client.query.bind(client) as (...args: unknown[]) => unknown
-    const counted = async (...args: unknown[]) => {
+    const counted = (...args: unknown[]) => {
       if (statementsLeft !== undefined && statementsLeft <= 0) {
         client.end().catch(() => undefined)
-        throw new Error('the connection was cut')
+        return Promise.reject(new Error('the connection was cut'))
       }
       if (statementsLeft !== undefined) statementsLeft -= 1
-      return await query(...args)
+      return query(...args)
     }
     client.query = counted as unknown as pg.Client['query']
   })
-  const db = createDb(pool)
+  const db = createBulkDb(pool)
   return {
     context: createStoreContext({
       db,

@@ -16,7 +16,7 @@ export type Unit = {
 }
 
 export type UnitRow = {
-  start: Date
+  startMs: number
   release_version: string | null
   patch_number: number
   platform: string
@@ -31,7 +31,7 @@ export function createUnit(): Unit {
 }
 
 /** Adds a part as it is stored. */
-export function addPart(unit: Unit, row: Omit<UnitRow, 'start'>): void {
+export function addPart(unit: Unit, row: UnitRow): void {
   const key = { release: row.release_version, patch: row.patch_number, platform: row.platform }
   const bitmap = readBitmap(row.devices)
   if (!takeEntry(unit, key, bitmap, row.devices.length)) bitmap.dispose()

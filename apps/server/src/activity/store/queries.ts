@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/connection.ts'
 import type { BitmapKey, EventCount } from './apply-observations.ts'
 import type { UnitKind, UnitRow } from './bitmap-units.ts'
+import { readBinaryRows, readInt4, readInt8 } from './bulk-reads.ts'
 import type { Installs } from './install-states.ts'
 import { tableOf } from './partitions.ts'
 
@@ -138,16 +139,19 @@ export async function listParts(
   db: Db,
   input: { app: number; kind: UnitKind; startsMs: number[] },
 ): Promise<UnitRow[]> {
-  return await db
-    .selectFrom(tableOf[input.kind])
-    .select(['start', 'release_version', 'patch_number', 'platform', 'devices'])
-    .where('app', '=', input.app)
-    .where(
-      'start',
-      'in',
-      input.startsMs.map((ms) => new Date(ms)),
-    )
-    .execute()
+  const starts = sql.join(input.startsMs.map((ms) => sql.lit(new Date(ms).toISOString())))
+  const rows = await readBinaryRows(
+    db,
+    sql`select (extract(epoch from start) * 1000)::bigint, release_version, patch_number, platform, devices
+      from ${sql.table(tableOf[input.kind])} where app = ${sql.lit(input.app)} and start in (${starts})`,
+  )
+  return rows.map(([startMs, release, patch, platform, devices]) => ({
+    startMs: readInt8(startMs),
+    release_version: release?.toString() ?? null,
+    patch_number: readInt8(patch),
+    platform: platform?.toString() ?? '',
+    devices: devices ?? Buffer.alloc(0),
+  }))
 }
 
 export async function deleteParts(db: Db, input: { app: number; kind: UnitKind; startMs: number }): Promise<void> {
@@ -199,16 +203,18 @@ export async function listUnits(db: Db, input: { app: number; kind: UnitKind }):
   return rows.map(({ start }) => start.getTime())
 }
 
-export async function listChunks(db: Db, input: { app: number; afterSeq: number; fromChunk: number; limit: number }) {
-  return await db
-    .selectFrom('activity_device_chunks')
-    .select(['chunk', 'seq', 'data'])
-    .where('app', '=', input.app)
-    .where('seq', '>', input.afterSeq)
-    .where('chunk', '>=', input.fromChunk)
-    .orderBy('chunk')
-    .limit(input.limit)
-    .execute()
+export async function listChunks(
+  db: Db,
+  input: { app: number; afterSeq: number; fromChunk: number; limit: number },
+): Promise<{ chunk: number; data: Buffer }[]> {
+  const { app, afterSeq, fromChunk, limit } = input
+  const rows = await readBinaryRows(
+    db,
+    sql`select chunk, data from activity_device_chunks
+      where app = ${sql.lit(app)} and seq > ${sql.lit(afterSeq)} and chunk >= ${sql.lit(fromChunk)}
+      order by chunk limit ${sql.lit(limit)}`,
+  )
+  return rows.map(([chunk, data]) => ({ chunk: readInt4(chunk), data: data ?? Buffer.alloc(0) }))
 }
 
 /** Up to which change each chunk is stored. */
@@ -233,15 +239,17 @@ export async function upsertChunk(
     .execute()
 }
 
-export async function listDeviceChanges(db: Db, input: { app: number; afterSeq: number; limit: number }) {
-  return await db
-    .selectFrom('activity_device_changes')
-    .select(['seq', 'data'])
-    .where('app', '=', input.app)
-    .where('seq', '>', input.afterSeq)
-    .orderBy('seq')
-    .limit(input.limit)
-    .execute()
+export async function listDeviceChanges(
+  db: Db,
+  input: { app: number; afterSeq: number; limit: number },
+): Promise<{ seq: number; data: Buffer }[]> {
+  const { app, afterSeq, limit } = input
+  const rows = await readBinaryRows(
+    db,
+    sql`select seq, data from activity_device_changes
+      where app = ${sql.lit(app)} and seq > ${sql.lit(afterSeq)} order by seq limit ${sql.lit(limit)}`,
+  )
+  return rows.map(([seq, data]) => ({ seq: readInt8(seq), data: data ?? Buffer.alloc(0) }))
 }
 
 export async function insertDeviceChange(db: Db, input: { app: number; seq: number; data: Buffer }): Promise<void> {

@@ -142,7 +142,7 @@ async function readUnits({ context, db, state }: Reader, kind: UnitKind, names: 
   const rows = await listParts(db, { app: state.app, kind, startsMs: names.map(({ fromMs }) => fromMs) })
   const units = new Map(names.map(({ fromMs }) => [fromMs, createUnit()]))
   for (const row of rows) {
-    const unit = units.get(row.start.getTime())
+    const unit = units.get(row.startMs)
     if (unit !== undefined) addPart(unit, row)
   }
   return names.map((name) => {

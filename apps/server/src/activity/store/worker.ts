@@ -2,10 +2,11 @@ import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import { createDb, createPool } from '../../db/connection.ts'
+import { createPool } from '../../db/connection.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { AppError } from '../../errors.ts'
 import { countAdoption, countDevices, countHourly, countNewDevices, countVersions, findFirstTime } from './answers.ts'
+import { createBulkDb } from './bulk-reads.ts'
 import { findOrInsertApp } from './compact-app.ts'
 import { startCompacting } from './compacting.ts'
 import { createImportSession, type ImportSession } from './import-session.ts'
@@ -27,7 +28,7 @@ const send = (message: FromWorker) => port.postMessage(message)
 yieldToChecks()
 const pool = createPool(options.connectionString, maxConnections)
 pool.on('error', () => undefined)
-const db = createDb(pool)
+const db = createBulkDb(pool)
 /** How far the service's clock is from this machine's (ms): tests have their own. */
 let clockOffsetMs = 0
 const context: StoreContext = createStoreContext({
