@@ -26,6 +26,8 @@ export type StoreMeasures = {
   /** Since the start of the thread that compacts. */
   compactions: number
   compactedObservations: number
+  /** Observations that were not counted: too many release versions or patch numbers. */
+  dropped: number
   /** Age of the oldest observations that were not compacted, when it was last looked at. */
   lagMs: number
   /** What is held in memory, of bitmaps and of devices (bytes). */

@@ -49,6 +49,11 @@ function registerActivityStore(registry: Registry, { measure }: Pick<ActivitySto
     addCounter(registry, `godwit_activity_${name}_total`, help, () => [{ value: read() }])
   counter('compactions', 'How often observations were compacted.', () => measure().compactions)
   counter('compacted_observations', 'Observations that were compacted.', () => measure().compactedObservations)
+  counter(
+    'uncounted_observations',
+    'Observations that were not counted: of more release versions or patch numbers than an app may have.',
+    () => measure().dropped,
+  )
   gauge('lag_seconds', 'Age of the oldest observations that are not compacted.', () => measure().lagMs / 1000)
   gauge('bitmap_bytes', 'Bitmaps in memory.', () => measure().unitBytes)
   gauge('device_bytes', 'What is known of each device, in memory.', () => measure().stateBytes)

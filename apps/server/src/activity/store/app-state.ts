@@ -37,6 +37,8 @@ export type AppState = {
   changeBytes: number
   /** Devices in the hours that are over, as far as they were counted: by Unix ms. */
   hourTotals: Map<number, number>
+  /** The keys of bitmaps that observations have had since this was read. */
+  keys: Set<string>
   /** Parts that the hours and days consist of, as far as this process has added any. */
   parts: Map<string, number>
 }
@@ -60,12 +62,19 @@ export function createAppState(row: { id: number; app_id: string; epoch: number 
     dirtyChunks: new Set(),
     changeBytes: 0,
     hourTotals: new Map(),
+    keys: new Set(),
     parts: new Map(),
   }
 }
 
 export function sizeOfState(state: AppState): number {
-  return state.directory.sizeBytes() + state.columns.sizeBytes() + state.states.count() * 300 + 10_000
+  return (
+    state.directory.sizeBytes() +
+    state.columns.sizeBytes() +
+    state.states.count() * 300 +
+    state.keys.size * 100 +
+    10_000
+  )
 }
 
 function createReleases(): Releases {

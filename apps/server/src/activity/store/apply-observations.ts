@@ -30,9 +30,12 @@ export type Changes = {
   devices: Uint32Array
   sightings: Sightings[]
   eventCounts: EventCount[]
-  /** Observations of more release versions than an app may have. */
+  /** Observations with more release versions, or patch numbers, than an app may have. */
   dropped: number
 }
+
+/** Anybody can invent versions and numbers, and each is rows of its own for months. No app has a hundredth of these. */
+const maxKeys = 20_000
 
 const installType = '__patch_install__'
 const countedTypes = new Set([
@@ -52,7 +55,7 @@ export function nameOfKey({ release, patch, platform }: BitmapKey): string {
  */
 export function applyObservations(state: AppState, batch: Batch): Changes {
   const { columns, states } = state
-  const collector = createCollector()
+  const collector = createCollector(state.keys)
   const releaseNumbers = batch.table.map(({ release }) => state.releases.numberOf(release))
   const touched = createNumberList()
   const { chunks } = columns
@@ -80,6 +83,10 @@ export function applyObservations(state: AppState, batch: Batch): Changes {
       }
     }
     running ??= states.findRunning(chunk.state[at] ?? 0, context.release, context.rolledBack)
+    if (!collector.see(contextIndex, context, running, timeMs - (timeMs % hourMs), number)) {
+      dropped += 1
+      continue
+    }
     const first = chunk.firstMs[at] ?? 0
     if (first === 0 || timeMs < first) chunk.firstMs[at] = timeMs
     if (timeMs >= (chunk.lastMs[at] ?? 0)) {
@@ -87,7 +94,6 @@ export function applyObservations(state: AppState, batch: Batch): Changes {
       chunk.release[at] = release
     }
     appendNumber(touched, number)
-    collector.see(contextIndex, context, running, timeMs - (timeMs % hourMs), number)
   }
   return { devices: sortNumbers([touched]), ...collector.finish(), dropped }
 }
@@ -95,26 +101,37 @@ export function applyObservations(state: AppState, batch: Batch): Changes {
 type Collecting = Sightings & { lastHour: number; lastList: NumberList }
 
 /** Observations that come one after the other mostly share their key and hour, so that the last of each is remembered. */
-function createCollector() {
+function createCollector(keys: Set<string>) {
   const byKey = new Map<string, Collecting>()
   const lastOfContext: { running: number; collecting: Collecting }[] = []
   const counts = new Map<string, EventCount>()
 
-  const find = (context: ObservationContext, running: number): Collecting => {
+  const find = (context: ObservationContext, running: number): Collecting | undefined => {
     const key = { release: context.release, patch: running, platform: context.platform }
     const name = nameOfKey(key)
     let collecting = byKey.get(name)
     if (collecting === undefined) {
+      if (keys.size >= maxKeys && !keys.has(name)) return undefined
+      keys.add(name)
       collecting = { key, hours: new Map(), lastHour: -1, lastList: createNumberList() }
       byKey.set(name, collecting)
     }
     return collecting
   }
   return {
-    see: (contextIndex: number, context: ObservationContext, running: number, startMs: number, number: number) => {
+    /** false: it is one key too many. */
+    see: (
+      contextIndex: number,
+      context: ObservationContext,
+      running: number,
+      startMs: number,
+      number: number,
+    ): boolean => {
       let last = lastOfContext[contextIndex]
       if (last === undefined || last.running !== running) {
-        last = { running, collecting: find(context, running) }
+        const collecting = find(context, running)
+        if (collecting === undefined) return false
+        last = { running, collecting }
         lastOfContext[contextIndex] = last
       }
       const { collecting } = last
@@ -125,6 +142,7 @@ function createCollector() {
         collecting.lastList = list
       }
       appendNumber(collecting.lastList, number)
+      return true
     },
     countEvent: ({ type, patch, receivedHourMs }: NonNullable<ObservationContext['event']>, release: string | null) => {
       if (!countedTypes.has(type)) return

@@ -56,9 +56,6 @@ export async function compactSegments(context: StoreContext, trx: Db, state: App
   const segments = rows.flatMap(({ id, observations }) => readSegment(context, appId, id, observations))
   const { batch, newClients } = await resolveDevices(trx, state, segments)
   const changes = applyObservations(state, batch)
-  if (changes.dropped > 0) {
-    context.log.warn({ appId, observations: changes.dropped }, 'dropped: the app has too many release versions')
-  }
   await storeChanges(context, trx, state, changes, newClients)
   await deleteSegments(trx, { ids: rows.map(({ id }) => id) })
   return { busy: false, observations: batch.count, lastSegmentId: rows.at(-1)?.id }

@@ -59,9 +59,9 @@ export function startCompacting(
         await attempt(finishAll)
         finishAt = performance.now() + finishMs
       }
-      const { units, states } = context
+      const { units, states, dropped } = context
       const held = { unitBytes: units.sizeBytes(), stateBytes: states.calculatedSize }
-      report({ compactions, compactedObservations, lagMs, ...held })
+      report({ compactions, compactedObservations, dropped, lagMs, ...held })
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }

@@ -108,7 +108,7 @@ export function createActivityStore(options: {
       await ended
     },
     measure: () => ({
-      ...(measures ?? { compactions: 0, compactedObservations: 0, lagMs: 0, unitBytes: 0, stateBytes: 0 }),
+      ...(measures ?? { compactions: 0, compactedObservations: 0, dropped: 0, lagMs: 0, unitBytes: 0, stateBytes: 0 }),
       questions: calls.size,
     }),
   }

@@ -30,8 +30,15 @@ export async function storeChanges(
   changes: Changes,
   newClients: string[],
 ): Promise<void> {
-  const { app } = state
+  const { app, appId } = state
   const seq = state.seq + 1
+  context.dropped += changes.dropped
+  if (changes.dropped > 0) {
+    context.log.warn(
+      { appId, observations: changes.dropped },
+      'not counted: too many release versions or patch numbers',
+    )
+  }
   if (newClients.length > 0) {
     await insertDevices(trx, { app, clients: newClients, firstNumber: state.deviceCount - newClients.length })
   }

@@ -21,10 +21,12 @@ export type StoreContext = {
   exclusively: <Result>(appId: string, work: () => Promise<Result>) => Promise<Result>
   /** Partitions that are there. */
   partitions: Set<string>
+  /** Observations that were not counted. */
+  dropped: number
 }
 
 export function createStoreContext(
-  options: Omit<StoreContext, 'units' | 'states' | 'exclusively' | 'partitions'> & { cacheBytes: number },
+  options: Omit<StoreContext, 'units' | 'states' | 'exclusively' | 'partitions' | 'dropped'> & { cacheBytes: number },
 ): StoreContext {
   const { cacheBytes, ...rest } = options
   const units = createUnitCache(cacheBytes)
@@ -34,6 +36,7 @@ export function createStoreContext(
     states: new LRUCache<string, AppState>({ maxSize: maxStateBytes, sizeCalculation: sizeOfState }),
     exclusively: createQueues(),
     partitions: new Set(),
+    dropped: 0,
   }
 }
 
