@@ -9,6 +9,8 @@ export type Server = {
   pid: number
   /** CPU time used since its start, where the system tells (Linux). */
   readCpuSeconds: () => Promise<number | undefined>
+  /** The same of the thread that answers. */
+  readMainCpuSeconds: () => Promise<number | undefined>
   stop: () => Promise<void>
 }
 
@@ -59,16 +61,20 @@ function toServer(child: ChildProcess, port: number): Server {
   return {
     port,
     pid: child.pid ?? 0,
-    readCpuSeconds: async () => {
-      const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8').catch(() => undefined)
-      // proc(5): utime and stime are the 14th and 15th field, in ticks of 10 ms; the 2nd may contain spaces.
-      const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
-      return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / 100
-    },
+    readCpuSeconds: () => readCpuSeconds(`/proc/${child.pid}/stat`),
+    // The first thread has the number of its process.
+    readMainCpuSeconds: () => readCpuSeconds(`/proc/${child.pid}/task/${child.pid}/stat`),
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.kill('SIGTERM')
       await once(child, 'exit')
     },
   }
+}
+
+async function readCpuSeconds(file: string): Promise<number | undefined> {
+  const stat = await readFile(file, 'utf8').catch(() => undefined)
+  // proc(5): utime and stime are the 14th and 15th field, in ticks of 10 ms; the 2nd may contain spaces.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / 100
 }

@@ -20,20 +20,26 @@ export async function commitFrames(
   deps: { db: Db; deviceIndex: Pick<DeviceIndex, 'findApp'>; isRecording: boolean },
   frames: Frame[],
 ): Promise<number> {
-  const writerId = frames[0]?.writerId
+  const [first] = frames
   const last = frames.at(-1)
-  if (writerId === undefined || last === undefined) return 0
+  if (first === undefined || last === undefined) return 0
+  const { writerId } = first
+  const lastFrame = last.number
+  if (frames.every(({ events }) => events.length === 0)) {
+    const segments = frames.flatMap((frame) => frame.segments)
+    if (await insertSegments(deps.db, { writerId, after: first.number - 1, lastFrame, segments })) return 0
+  }
   // Before the transaction, which would hold its locks while apps are loaded.
   const apps = deps.isRecording ? await findApps(deps.deviceIndex, frames) : new Map()
   return await deps.db.transaction().execute(async (trx) => {
-    const lastFrame = await lockWriter(trx, { writerId })
-    const fresh = frames.filter(({ number }) => number > lastFrame)
+    const after = await lockWriter(trx, { writerId })
+    const fresh = frames.filter(({ number }) => number > after)
     if (fresh.length === 0) return 0
     const received = fresh.flatMap(({ events }) => events)
     const events = received.length === 0 ? [] : await insertDeviceEvents(trx, received)
     const ofEvents = deps.isRecording ? encodeEvents(events, apps) : []
     const segments = [...fresh.flatMap((frame) => frame.segments), ...ofEvents]
-    await insertSegments(trx, { writerId, lastFrame: last.number, segments })
+    await insertSegments(trx, { writerId, after, lastFrame, segments })
     return deps.isRecording ? events.length : 0
   })
 }
