@@ -33,7 +33,9 @@ export const baseContext: ObservationContext = { release: '1.0.0+1', platform: '
 export async function createStoreHarness(): Promise<StoreHarness> {
   const database = await createTestDatabase()
   const { connectionString } = database
-  const db = createDb(createPool(connectionString))
+  const pool = createPool(connectionString)
+  pool.on('error', () => undefined)
+  const db = createDb(pool)
   const organization = await db
     .insertInto('organizations')
     .values({ name: 'Team', organization_type: 'team' })

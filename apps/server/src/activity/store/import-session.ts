@@ -15,7 +15,7 @@ import { storeChanges } from './store-changes.ts'
 import type { StoreContext } from './store-context.ts'
 
 /** Lines of one transaction. */
-const linesAtOnce = 500_000
+const linesAtOnce = 250_000
 const maxReported = 1000
 /** Hours whose marks stay in memory between two transactions: a file in the order of time goes on in the last ones. */
 const marksInMemory = 4
