@@ -25,6 +25,7 @@ export function createFrameQueue(options: { writerId: string; maxBytes: number }
   const queue: Queued[] = []
   let queuedBytes = 0
   let lastNumber = 0
+  let refusedThrough = 0
   return {
     push: (contents) => {
       const sizeBytes = measureFrame(contents)
@@ -55,7 +56,13 @@ export function createFrameQueue(options: { writerId: string; maxBytes: number }
       }
     },
     refuse: (error) => {
-      for (const { reject } of queue) reject(error)
+      // From the end: there may be many that were told before.
+      for (let index = queue.length - 1; index >= 0; index -= 1) {
+        const queued = queue[index]
+        if (queued === undefined || queued.frame.number <= refusedThrough) break
+        queued.reject(error)
+      }
+      refusedThrough = lastNumber
     },
     lastNumber: () => lastNumber,
     isEmpty: () => queue.length === 0,

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import { type BatchLimits, createFrameQueue, unavailable } from './frame-queue.ts'
-import { countObservations, encodeFrame, type Frame, type FrameContents } from './frames.ts'
+import { countObservations, type Frame, type FrameContents } from './frames.ts'
 import type { Spool } from './spool.ts'
+import { createSpooler } from './spooler.ts'
 
 /** A commit that takes longer is a database in trouble: what waits for it goes to the spool. */
 const patienceMs = 100
@@ -10,8 +11,6 @@ const lastRetryMs = 1000
 /** What is committed together, and read from the spool at once. */
 const batchLimits: BatchLimits = { sizeBytes: 4 * 1024 ** 2, events: 2000 }
 const oneFrame: BatchLimits = { sizeBytes: 1, events: 1 }
-/** After an append failed, frames stay in memory for as long before the next attempt. */
-const retrySpoolMs = 1000
 /** How long readers wait until what was recorded is committed. */
 const flushPatienceMs = 5000
 /** How long a stop goes on committing what is in the spool. */
@@ -48,13 +47,10 @@ export function createFrameWriter(options: {
 }): FrameWriter {
   const { writerId, commit, isRefusal, spool, log, maxQueueBytes } = options
   const queue = createFrameQueue({ writerId, maxBytes: maxQueueBytes })
+  const spooler = createSpooler({ queue, spool, log })
   const dropped = { backlog: 0, refused: 0 }
   let committedNumber = 0
   let flushes: Flush[] = []
-  /** Whether new frames go to the spool. */
-  let isBehind = spool.hasUnread()
-  let spooling: Promise<void> | undefined
-  let spoolBlockedUntil = 0
   let working: Promise<void> | undefined
   let endPause = () => {}
   let failures = 0
@@ -62,39 +58,7 @@ export function createFrameWriter(options: {
   let singles = 0
   let stopsAt: number | undefined
   let hasGivenUp = false
-  const warnings = { away: false, spool: false }
-
-  const keepBusy = (work: Promise<void>) => {
-    spooling = work.finally(() => {
-      spooling = undefined
-    })
-    return spooling
-  }
-  const appendQueue = async () => {
-    while (isBehind && !queue.isEmpty()) {
-      const frames = queue.peek(batchLimits)
-      try {
-        await spool.append(frames.map(encodeFrame))
-      } catch (error) {
-        spoolBlockedUntil = performance.now() + retrySpoolMs
-        if (!warnings.spool)
-          log.error({ err: error }, 'cannot spool what devices tell: it stays in memory, up to a limit')
-        warnings.spool = true
-        queue.refuse(unavailable())
-        return
-      }
-      warnings.spool = false
-      queue.settle(frames.at(-1)?.number ?? 0)
-    }
-  }
-  const spoolQueue = () => {
-    if (performance.now() < spoolBlockedUntil) queue.refuse(unavailable())
-    else if (spooling === undefined) void keepBusy(appendQueue())
-  }
-  const fallBehind = () => {
-    isBehind = true
-    spoolQueue()
-  }
+  let isAway = false
 
   const settleFlushes = () => {
     const isDue = ({ through }: Flush) => through <= committedNumber && !spool.hasLeft()
@@ -110,17 +74,12 @@ export function createFrameWriter(options: {
     }
     settleFlushes()
   }
-  const tidySpool = async () => {
-    await spool.tidy().catch((error: unknown) => log.warn({ err: error }, 'cannot tidy the spool'))
-    settleFlushes()
-  }
-
   const readSpool = async (limits: BatchLimits): Promise<Pending> => {
     const batch = await spool.read(limits)
     if (batch.frames.length === 0)
       log.warn('the end of a spool file is not whole: its writer was killed, and it is dropped')
     // What comes from now on can wait in memory for this last batch.
-    if (!spool.hasUnreadAfter(batch)) isBehind = false
+    if (!spool.hasUnreadAfter(batch)) spooler.catchUp()
     const settle = (error?: unknown) => {
       spool.advance(batch)
       settleCommitted(batch.frames, error)
@@ -131,10 +90,13 @@ export function createFrameWriter(options: {
     const limits = singles > 0 ? oneFrame : batchLimits
     for (;;) {
       if (spool.hasUnread()) return await readSpool(limits)
-      if (spooling !== undefined) await spooling
-      else if (spool.hasRead()) await keepBusy(tidySpool())
-      else {
-        isBehind = false
+      const busy = spooler.busy()
+      if (busy !== undefined) await busy
+      else if (spool.hasRead()) {
+        await spooler.tidy()
+        settleFlushes()
+      } else {
+        spooler.catchUp()
         const frames = queue.peek(limits)
         return frames.length === 0 ? 'nothing' : { frames, settle: (error) => settleCommitted(frames, error) }
       }
@@ -143,11 +105,11 @@ export function createFrameWriter(options: {
 
   /** Whether the frames were dealt with. */
   const tryCommit = async ({ frames, settle }: Pending): Promise<boolean> => {
-    const late = setTimeout(fallBehind, patienceMs)
+    const late = setTimeout(spooler.fallBehind, patienceMs)
     try {
       if (frames.length > 0) await commit(frames)
-      if (warnings.away) log.info('the database takes again what devices tell')
-      warnings.away = false
+      if (isAway) log.info('the database takes again what devices tell')
+      isAway = false
       failures = 0
       singles = Math.max(0, singles - 1)
       settle()
@@ -155,10 +117,10 @@ export function createFrameWriter(options: {
     } catch (error) {
       if (isRefusal(error)) return dealWithRefusal({ frames, settle }, error)
       failures += 1
-      if (!warnings.away) log.warn({ err: error }, 'the database does not take what devices tell: it is spooled')
-      warnings.away = true
+      if (!isAway) log.warn({ err: error }, 'the database does not take what devices tell: it is spooled')
+      isAway = true
       for (const { reject } of flushes.splice(0)) reject(unavailable())
-      fallBehind()
+      spooler.fallBehind()
       return false
     } finally {
       clearTimeout(late)
@@ -206,7 +168,7 @@ export function createFrameWriter(options: {
   return {
     write: (contents) => {
       const durable = queue.push(contents)
-      if (isBehind) spoolQueue()
+      spooler.move()
       startWork()
       if (durable !== undefined) return durable
       dropped.backlog += countObservations(contents.segments)
@@ -224,12 +186,10 @@ export function createFrameWriter(options: {
     stop: async () => {
       stopsAt = performance.now() + stopPatienceMs
       endPause()
-      if (isBehind) spoolQueue()
+      spooler.move()
       startWork()
       while (working !== undefined) await working
-      spoolBlockedUntil = 0
-      if (!queue.isEmpty()) fallBehind()
-      await spooling
+      if (!queue.isEmpty()) await spooler.moveAtLast()
       const lost = countObservations(
         queue.peek({ sizeBytes: Infinity, events: Infinity }).flatMap((frame) => frame.segments),
       )

@@ -61,7 +61,8 @@ export async function createRecorder(options: {
   const writer = createFrameWriter({
     writerId,
     commit: async (frames) => {
-      recorded += await commitFrames({ db, deviceIndex, isRecording }, frames)
+      const newEvents = await commitFrames({ db, deviceIndex, isRecording }, frames)
+      recorded += newEvents
     },
     isRefusal: isDataRefused,
     spool,

@@ -20,6 +20,9 @@ export type SpoolFile = {
 
 export type Batch = { frames: Frame[]; endsAt: number }
 
+/** Twice what the largest frame takes: 1000 events, all as long as allowed. More is no frame, and may not fit into memory. */
+const maxFrameBytes = 64 * 1024 ** 2
+
 export async function openSpoolFile(path: string): Promise<SpoolFile> {
   const file = await open(path, 'a+').then(async (created) => {
     await created.close()
@@ -71,7 +74,7 @@ export async function openSpoolFile(path: string): Promise<SpoolFile> {
     close: () => file.close(),
     remove: async () => {
       await file.close()
-      await rm(path)
+      await rm(path, { force: true })
     },
   }
 }
@@ -90,6 +93,7 @@ async function readFrames(
 ): Promise<Buffer> {
   const available = until - from
   const first = readFrameSize(await readAt(file, from, Math.min(8, available))) ?? 0
+  if (first > maxFrameBytes) return Buffer.alloc(0)
   return await readAt(file, from, Math.min(available, Math.max(first, sizeBytes)))
 }
 

@@ -18,9 +18,12 @@ export function createRegistry(sources: {
 }
 
 function registerRecorder(registry: Registry, { measure }: Pick<Recorder, 'measure'>): void {
-  addCounter(registry, 'godwit_observations_recorded_total', 'Checks and new events that were recorded.', () => [
-    { value: measure().recorded },
-  ])
+  addCounter(
+    registry,
+    'godwit_observations_recorded_total',
+    'Checks and new events that were taken, also those that were dropped later.',
+    () => [{ value: measure().recorded }],
+  )
   addCounter(
     registry,
     'godwit_observations_dropped_total',

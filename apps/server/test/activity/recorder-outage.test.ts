@@ -44,7 +44,7 @@ async function expectAll(devices: number, events: number): Promise<void> {
 }
 
 /** Asks until the database is there again. */
-async function flush(recorder: Recorder): Promise<void> {
+async function flush(recorder: Pick<Recorder, 'flush'>): Promise<void> {
   const isFlushed = () =>
     recorder.flush().then(
       () => true,
@@ -147,6 +147,7 @@ describe('a frame', () => {
       const { segments, events } = frameOf(writerId, number)
       await writer.write({ segments, events })
     }
+    await flush(writer)
     await writer.stop()
     expect(attempts).toBeGreaterThan(3)
     expect(await listDevices()).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))

@@ -118,6 +118,17 @@ describe('what is recorded', () => {
     )
   })
 
+  it('is counted, also what comes while something is committed', async () => {
+    const before = recorder.measure().recorded
+    recorder.recordCheck(checkOf(appId, 1), nothing)
+    const flushing = recorder.flush()
+    recorder.recordCheck(checkOf(appId, 2), nothing)
+    const storing = recorder.storeEvent(eventOf(appId, 3))
+    recorder.recordCheck(checkOf(appId, 4), nothing)
+    await Promise.all([flushing, storing])
+    expect(recorder.measure().recorded - before).toBe(4)
+  })
+
   it('keeps apart more contexts than a segment holds', async () => {
     const count = 70_000
     for (let patch = 0; patch < count; patch += 1) {

@@ -81,11 +81,13 @@ describe('the spool', () => {
 
   it('drops what a killed process had not written to its end', async () => {
     const torn = frameOf('first', 3)
-    for (const length of [1, 7, 8, 11, 12, 500, torn.length - 1]) {
+    const garbage = Buffer.alloc(1000, 0xff)
+    const cut = [1, 7, 8, 11, 12, 500, torn.length - 1].map((length) => torn.subarray(0, length))
+    for (const end of [...cut, garbage, Buffer.alloc(5000)]) {
       const first = await openWriter('first')
       await first.append([frameOf('first', 1), frameOf('first', 2)])
       await first.close()
-      await appendFile(join(dir, 'first.frames'), torn.subarray(0, length))
+      await appendFile(join(dir, 'first.frames'), end)
       const second = await openWriter(randomUUID())
       expect(await readAll(second)).toEqual(['first 1', 'first 2'])
       await second.close()
