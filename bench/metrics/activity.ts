@@ -8,6 +8,7 @@ export type Plan = {
   seed: number
   /** Unix seconds: the midnight with which the period begins. */
   startSeconds: number
+  launchesPerDay: number
 }
 
 /** From its day on, the patch that devices of the release are offered. */
@@ -64,8 +65,6 @@ export const kinds: Kind[] = releases.flatMap(({ value: release }) =>
 )
 
 const daySeconds = 86_400
-/** With these a device is active on 94% of the days, in 2.8 hours of such a day. */
-const launchesPerDay = 2.8
 const spread = 0.1
 
 export type ActivityCounts = {
@@ -87,7 +86,7 @@ export type Activity = {
  * When devices are seen, in the order of time, and what they run: what was offered to them the time before. The same for
  * the same plan.
  */
-export function createActivity({ devices, days, seed, startSeconds }: Plan): Activity {
+export function createActivity({ devices, days, seed, startSeconds, launchesPerDay }: Plan): Activity {
   const schedule = createSchedule({ devices, days, seed, startSeconds, launchesPerDay, spread })
   const kindOf = new Uint8Array(devices)
   for (let device = 0; device < devices; device += 1) {

@@ -418,6 +418,7 @@ export async function subtractEventCounts(db: Db, input: { app: number; counts: 
     where known.app = ${app} and known.start = to_timestamp(counted.start_ms / 1000)
     and known.release_version = counted.release and known.patch_number = counted.patch
     and known.type = counted.type`.execute(db)
+  await db.deleteFrom('activity_event_counts').where('app', '=', app).where('count', '=', 0).execute()
 }
 
 export async function findImportMarks(
