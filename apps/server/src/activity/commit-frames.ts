@@ -2,7 +2,7 @@ import type { Db } from '../db/connection.ts'
 import { type AppAnswers, findRolledBack } from '../devices/app-answers.ts'
 import type { DeviceIndex } from '../devices/device-index.ts'
 import { insertDeviceEvents, type NewEvent } from '../devices/queries.ts'
-import { insertSegments, lockWriter } from './frame-queries.ts'
+import { findLastFrame, insertSegments } from './frame-queries.ts'
 import type { Frame, SegmentBytes } from './frames.ts'
 import { createSegmentBuilder, maxContexts } from './segment.ts'
 
@@ -12,36 +12,53 @@ const dayMs = 24 * hourMs
 const maxAheadMs = dayMs
 const maxBehindMs = 32 * dayMs
 
+type Committing = { db: Db; deviceIndex: Pick<DeviceIndex, 'findApp'>; isRecording: boolean }
+
 /**
  * Commits frames of one writer, in their order, and leaves out those that were committed before. An event that is new makes
  * an observation, one that was sent again none. Returns how many observations of events there were.
  */
-export async function commitFrames(
-  deps: { db: Db; deviceIndex: Pick<DeviceIndex, 'findApp'>; isRecording: boolean },
-  frames: Frame[],
-): Promise<number> {
+export async function commitFrames(deps: Committing, frames: Frame[]): Promise<number> {
   const [first] = frames
-  const last = frames.at(-1)
-  if (first === undefined || last === undefined) return 0
+  if (first === undefined) return 0
   const { writerId } = first
-  const lastFrame = last.number
-  if (frames.every(({ events }) => events.length === 0)) {
-    const segments = frames.flatMap((frame) => frame.segments)
-    if (await insertSegments(deps.db, { writerId, after: first.number - 1, lastFrame, segments })) return 0
-  }
   // Before the transaction, which would hold its locks while apps are loaded.
   const apps = deps.isRecording ? await findApps(deps.deviceIndex, frames) : new Map()
-  return await deps.db.transaction().execute(async (trx) => {
-    const after = await lockWriter(trx, { writerId })
-    const fresh = frames.filter(({ number }) => number > after)
-    if (fresh.length === 0) return 0
-    const received = fresh.flatMap(({ events }) => events)
-    const events = received.length === 0 ? [] : await insertDeviceEvents(trx, received)
-    const ofEvents = deps.isRecording ? encodeEvents(events, apps) : []
-    const segments = [...fresh.flatMap((frame) => frame.segments), ...ofEvents]
-    await insertSegments(trx, { writerId, after, lastFrame, segments })
-    return deps.isRecording ? events.length : 0
-  })
+  const committed = await commitAfter(deps, { frames, after: first.number - 1, apps })
+  if (committed !== undefined) return committed
+  const after = await findLastFrame(deps.db, { writerId })
+  const fresh = frames.filter(({ number }) => number > after)
+  if (fresh.length === 0) return 0
+  const rest = await commitAfter(deps, { frames: fresh, after, apps })
+  if (rest === undefined) throw new Error('an earlier attempt is still under way')
+  return rest
+}
+
+class OtherLastFrameError extends Error {}
+
+/** undefined, and nothing is changed: the last frame of the writer is another than `after`. */
+async function commitAfter(
+  { db, isRecording }: Committing,
+  { frames, after, apps }: { frames: Frame[]; after: number; apps: Apps },
+): Promise<number | undefined> {
+  const last = frames.at(-1)
+  if (last === undefined) return 0
+  const position = { writerId: last.writerId, after, lastFrame: last.number }
+  const segments = frames.flatMap((frame) => frame.segments)
+  const received = frames.flatMap(({ events }) => events)
+  if (received.length === 0) return (await insertSegments(db, { ...position, segments })) ? 0 : undefined
+  try {
+    return await db.transaction().execute(async (trx) => {
+      const events = await insertDeviceEvents(trx, received)
+      const ofEvents = isRecording ? encodeEvents(events, apps) : []
+      const isNext = await insertSegments(trx, { ...position, segments: [...segments, ...ofEvents] })
+      if (!isNext) throw new OtherLastFrameError()
+      return isRecording ? events.length : 0
+    })
+  } catch (error) {
+    if (error instanceof OtherLastFrameError) return undefined
+    throw error
+  }
 }
 
 type Apps = Map<string, AppAnswers | undefined>

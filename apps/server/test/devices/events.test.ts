@@ -36,8 +36,15 @@ function report(overrides: Partial<PatchEvent> = {}) {
   return service.client().createPatchEvent({ body: { event: event(overrides) } })
 }
 
-function listEvents() {
-  return service.deps.db.selectFrom('device_events').selectAll().where('app_id', '=', appId).orderBy('id').execute()
+async function listEvents() {
+  // What was answered is durable, but a slow database may not have it yet.
+  await service.deps.recorder.flush().catch(() => undefined)
+  return await service.deps.db
+    .selectFrom('device_events')
+    .selectAll()
+    .where('app_id', '=', appId)
+    .orderBy('id')
+    .execute()
 }
 
 describe('POST /api/v1/patches/events', () => {

@@ -60,6 +60,7 @@ describe('the simulator against a server', () => {
 
     const summary = summarize(simulation.population, simulation.counts, 1)
     expect(summary.errors).toEqual({})
+    await service.deps.recorder.flush()
     const rows = await service.deps.db
       .selectFrom('device_events')
       .select((eb) => ['type', eb.fn.countAll<string>().as('count')])
@@ -136,6 +137,7 @@ describe('the simulator against a server in trouble', () => {
 
 /** Of how many devices the last install is of patch 1. */
 async function findLastInstalled(appId: string): Promise<number> {
+  await service.deps.recorder.flush()
   const rows = await service.deps.db
     .selectFrom('device_events')
     .distinctOn('client_id')
