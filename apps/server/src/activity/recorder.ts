@@ -70,7 +70,14 @@ export async function createRecorder(options: {
     maxQueueBytes: options.maxBacklogBytes ?? maxBacklogBytes,
   })
   const buffers = createObservationBuffers()
-  const events = createEventQueue({ write: (group) => writer.write({ segments: [], events: group }), clock })
+  const events = createEventQueue({
+    write: (group) => {
+      // A check that was answered before an event is counted before it: what the device ran depends on that.
+      writeChecks()
+      return writer.write({ segments: [], events: group })
+    },
+    clock,
+  })
   let timer: NodeJS.Timeout | undefined
   let stopping: Promise<void> | undefined
 

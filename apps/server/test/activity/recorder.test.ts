@@ -209,6 +209,15 @@ describe('an event', () => {
     expect(observation?.timeMs).toBe(isBelieved ? sent * 1000 : now.getTime())
   })
 
+  it('comes after the checks that were answered before it', async () => {
+    recorder.recordCheck(checkOf(appId, 1), nothing)
+    await recorder.storeEvent(eventOf(appId, 1))
+    recorder.recordCheck(checkOf(appId, 1), nothing)
+    await recorder.flush()
+    const kinds = (await harness.listObservations()).map(({ context }) => context.event?.type ?? 'check')
+    expect(kinds).toEqual(['check', '__patch_install__', 'check'])
+  })
+
   it('of an app that is gone leaves nothing', async () => {
     await store(eventOf('gone', 1))
     expect([await harness.countEvents(), await harness.listObservations('gone')]).toEqual([0, []])

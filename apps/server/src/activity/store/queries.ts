@@ -66,15 +66,17 @@ export async function updateApp(
   await db.updateTable('activity_apps').set({ seq, epoch, device_count: deviceCount }).where('id', '=', app).execute()
 }
 
-/** The oldest segments of an app, in their order. */
-export async function listSegments(db: Db, input: { appId: string; limit: number }) {
-  return await db
-    .selectFrom('activity_segments')
-    .select(['id', 'observations'])
-    .where('app_id', '=', input.appId)
-    .orderBy('id')
-    .limit(input.limit)
-    .execute()
+/** The oldest segments of an app, in their order: at most `limit`, and no more once they have `sizeBytes` together. */
+export async function listSegments(
+  db: Db,
+  input: { appId: string; limit: number; sizeBytes: number },
+): Promise<{ id: number; observations: Buffer }[]> {
+  const { rows } = await sql<{ id: number; observations: Buffer }>`
+    select id, observations from (
+      select id, observations, sum(octet_length(observations)) over (order by id) as bytes
+      from activity_segments where app_id = ${input.appId} order by id limit ${input.limit}
+    ) segment where bytes - octet_length(observations) < ${input.sizeBytes} order by id`.execute(db)
+  return rows
 }
 
 export async function deleteSegments(db: Db, input: { ids: number[] }): Promise<void> {
