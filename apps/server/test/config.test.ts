@@ -24,6 +24,13 @@ describe('the settings', () => {
     expect(readConfig({ GODWIT_RATE_LIMIT: '100' }).requestsPerMinute).toBe(100)
   })
 
+  it('let recording be switched off, and have the spool in the data folder', () => {
+    expect(readConfig({})).toMatchObject({ isActivityRecorded: true, maxSpoolBytes: 4 * 1024 ** 3 })
+    const config = readConfig({ GODWIT_ACTIVITY: 'off', GODWIT_SPOOL_MB: '10', GODWIT_DATA_DIR: '/data' })
+    expect(config).toMatchObject({ isActivityRecorded: false, maxSpoolBytes: 10 * 1024 ** 2, spoolDir: '/data/spool' })
+    expect(() => readConfig({ GODWIT_ACTIVITY: 'yes' })).toThrow('GODWIT_ACTIVITY')
+  })
+
   it('take the trailing slash off the public URL', () => {
     expect(readConfig({ GODWIT_PUBLIC_URL: 'https://push.example.com/' }).publicUrl).toBe('https://push.example.com')
   })
