@@ -70,6 +70,11 @@ export function summarize(samples: Sample[]) {
   }
 }
 
+/** The median of what each turn says by itself: what else the machine does hits both rounds of a turn alike, or nearly. */
+export function compareTurns(samples: Sample[], base: Sample[], read: (sample: Sample) => number): number {
+  return median(samples.map((sample, turn) => read(sample) / read(base[turn] ?? sample)))
+}
+
 function median(values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

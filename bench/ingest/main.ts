@@ -8,7 +8,7 @@ import type pg from 'pg'
 import { pino } from 'pino'
 import { startEmbeddedPostgres } from '../../apps/server/src/embedded-postgres/index.ts'
 import { publishPatches } from '../check/publish-patches.ts'
-import { ratio, summarize, takeTurns } from '../check/rounds.ts'
+import { compareTurns, type Sample, summarize, takeTurns } from '../check/rounds.ts'
 import { adminKey, startGodwit } from '../check/servers.ts'
 import { measureAccepting } from './accept.ts'
 import { type Loss, measureLoss } from './kill.ts'
@@ -18,13 +18,13 @@ import { type Loss, measureLoss } from './kill.ts'
  * leaves of the rate of checks, and what is lost when the process is killed. Nothing here fails on a time: a figure is for
  * a person to read.
  *
- *   npm run bench:ingest -- [--only accept|checks|kill] [--rounds 7]
+ *   npm run bench:ingest -- [--only accept|checks|kill] [--rounds 11]
  */
 const { values: options } = parseArgs({
-  options: { only: { type: 'string' }, rounds: { type: 'string', default: '7' } },
+  options: { only: { type: 'string' }, rounds: { type: 'string', default: '11' } },
 })
 const acceptMs = 5000
-const roundMs = 2500
+const roundMs = 2000
 const warmUpMs = 2000
 /** Until what a round recorded is compacted. */
 const pauseMs = 3000
@@ -109,15 +109,20 @@ async function benchChecks(folder: string): Promise<void> {
   console.log(
     `Checks over HTTP, ${connections} connections, medians of ${rounds} alternating rounds of ${roundMs / 1000} s.`,
   )
-  console.log('CPU time of the thread that answers, and of the whole process with the thread that compacts.\n')
+  console.log(
+    'Ratios are medians of those of each turn. CPU time of the thread that answers, and of the whole process with the thread that compacts.\n',
+  )
   console.log('| recording | checks/s | ratio | p50 ms | p99 ms | ratio | CPU µs/check | ratio | of the process |')
   console.log('|---|---:|---:|---:|---:|---:|---:|---:|---:|')
-  const base = summarize(samples.get('off') ?? [])
+  const base = samples.get('off') ?? []
   for (const [name, taken] of samples) {
-    const row = summarize(taken)
-    const figures = [row.rate.toFixed(0), ratio(row.rate, base.rate), row.p50Ms.toFixed(2), row.p99Ms.toFixed(2)]
-    const cpu = [row.mainCpuUs.toFixed(1), ratio(row.mainCpuUs, base.mainCpuUs), row.serverCpuUs.toFixed(1)]
-    console.log(`| ${[name, ...figures, ratio(row.p99Ms, base.p99Ms), ...cpu].join(' | ')} |`)
+    const { rate, p50Ms, p99Ms, mainCpuUs, serverCpuUs } = summarize(taken)
+    const compare = (read: (sample: Sample) => number) =>
+      name === 'off' ? '' : compareTurns(taken, base, read).toFixed(2)
+    const rates = [rate.toFixed(0), compare(({ checks, seconds }) => checks / seconds), p50Ms.toFixed(2)]
+    const late = [p99Ms.toFixed(2), compare((sample) => sample.p99Ms)]
+    const cpu = [mainCpuUs.toFixed(1), compare(({ mainCpuSeconds, checks }) => mainCpuSeconds / checks)]
+    console.log(`| ${[name, ...rates, ...late, ...cpu, serverCpuUs.toFixed(1)].join(' | ')} |`)
   }
   console.log()
 }
