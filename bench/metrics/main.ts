@@ -78,7 +78,9 @@ try {
 
 async function bench(): Promise<void> {
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}`)
-  console.log(`${plan.devices} devices, ${plan.days} days from ${period.start}, ${plan.launchesPerDay} launches a day\n`)
+  console.log(
+    `${plan.devices} devices, ${plan.days} days from ${period.start}, ${plan.launchesPerDay} launches a day\n`,
+  )
   if (!(await dropFileCache())) console.log("The system's cache of files stays: only root may empty it.\n")
   const folder = await mkdtemp(join(options.folder, 'godwit-bench-metrics-'))
   closers.push(() => rm(folder, { recursive: true, force: true }))

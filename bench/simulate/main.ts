@@ -1,5 +1,5 @@
 import { createDeviceApi, type DeviceApi } from './device-api.ts'
-import { help, type Options, readOptions } from './options.ts'
+import { describeImport, help, type Options, readOptions } from './options.ts'
 import { runOnline } from './run-online.ts'
 import { createSimulation, type Simulation } from './simulation.ts'
 import { formatProgress, formatSummary, summarize } from './summary.ts'
@@ -32,6 +32,7 @@ async function simulate(options: Options): Promise<void> {
   const summary = summarize(simulation.population, simulation.counts, (performance.now() - startedAtMs) / 1000)
   if (options.isJson) console.log(JSON.stringify(summary))
   else console.log(`\n${formatSummary(summary)}`)
+  if (options.importFile !== undefined) console.error(`\n${describeImport(options)}`)
 }
 
 /** Unix seconds. */

@@ -36,14 +36,21 @@ Server
   --download                     download what is offered, instead of pretending to
 
 File
-  --import-file <file>           no server: writes what one would have recorded, one observation a line, in
-                                 the form that the import of the metrics will take
+  --import-file <file>           no server: writes what one would have recorded, one observation a line, and
+                                 says how to import it; --url and --app are for this command alone
   --patches 1@day3,2@day10-day12 with --import-file: patch 1 from day 3 on, patch 2 rolled back on day 12; the days
                                  count from 0
 
   --json                         the summary as JSON on standard output, all else on standard error
 
 Ctrl-C stops with the summary.`
+
+/** How an import file gets to a server. */
+export function describeImport({ url, appId, importFile }: Options): string {
+  return `To import it:
+  curl --fail-with-body -X POST -H "Authorization: Bearer $GODWIT_API_KEY" -H "Content-Type: application/x-ndjson" \\
+    -T ${importFile} ${url}/api/v1/apps/${appId || '<app_id>'}/activity/import`
+}
 
 export type Options = ReturnType<typeof readOptions>
 
