@@ -24,14 +24,15 @@ export async function commitFrames(deps: Committing, frames: Frame[]): Promise<n
   const { writerId } = first
   // Before the transaction, which would hold its locks while apps are loaded.
   const apps = deps.isRecording ? await findApps(deps.deviceIndex, frames) : new Map()
-  const committed = await commitAfter(deps, { frames, after: first.number - 1, apps })
-  if (committed !== undefined) return committed
-  const after = await findLastFrame(deps.db, { writerId })
-  const fresh = frames.filter(({ number }) => number > after)
-  if (fresh.length === 0) return 0
-  const rest = await commitAfter(deps, { frames: fresh, after, apps })
-  if (rest === undefined) throw new Error('an earlier attempt is still under way')
-  return rest
+  let after = first.number - 1
+  for (;;) {
+    const fresh = frames.filter(({ number }) => number > after)
+    if (fresh.length === 0) return 0
+    const committed = await commitAfter(deps, { frames: fresh, after, apps })
+    if (committed !== undefined) return committed
+    // Some were committed by an attempt whose answer was lost, or one before them was dropped.
+    after = await findLastFrame(deps.db, { writerId })
+  }
 }
 
 class OtherLastFrameError extends Error {}
