@@ -503,3 +503,8 @@ export async function listAppsWithRemovedDevices(db: Db): Promise<string[]> {
     .execute()
   return rows.map(({ app_id }) => app_id)
 }
+
+/** Forgets which frames writers have committed that were last heard of before: nobody has theirs any more. */
+export async function deleteOldWriters(db: Db, input: { before: Date }): Promise<void> {
+  await db.deleteFrom('activity_writers').where('updated_at', '<', input.before).execute()
+}

@@ -1,7 +1,7 @@
 import { dayMs } from './apply-observations.ts'
 import { purgeRemovedDevices } from './maintain-app.ts'
 import { dropOldPartitions } from './partitions.ts'
-import { deleteOldCounts, deleteOldImportMarks, listAppsWithRemovedDevices } from './queries.ts'
+import { deleteOldCounts, deleteOldImportMarks, deleteOldWriters, listAppsWithRemovedDevices } from './queries.ts'
 import { drainApp } from './read-app.ts'
 import { oldestKeptMs } from './store-changes.ts'
 import type { StoreContext } from './store-context.ts'
@@ -24,6 +24,7 @@ export async function keepRetention(context: StoreContext): Promise<void> {
   }
   await deleteOldCounts(context.db, { hoursBefore: hoursFrom, countsBefore: daysFrom })
   await deleteOldImportMarks(context.db, { before: new Date(context.now() - marksKeptMs) })
+  await deleteOldWriters(context.db, { before: daysFrom })
   for (const appId of await listAppsWithRemovedDevices(context.db)) {
     // Its state has to be in memory.
     await context.exclusively(appId, () => drainApp(context, appId))
