@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startOutage } from '../support/outage.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 
@@ -126,6 +127,29 @@ describe('the store of device activity', () => {
     await store().keepRetention()
     expect(await ask()).toMatchObject([{ devices: 1 }])
     await importLines([line(1, '2026-11-01T10:00:01Z')])
+    expect(await ask()).toMatchObject([{ devices: 2 }])
+  })
+
+  it('refuses more questions than can wait, and answers the next', async () => {
+    await importLines([line(1, '2026-11-01T10:00:00Z')])
+    const from = Date.parse('2026-11-01')
+    const ask = () => store().countDevices({ appId, spans: [{ fromMs: from, toMs: from + dayMs }] })
+    const outcomes = await Promise.allSettled(Array.from({ length: 300 }, ask))
+    const refusals = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)
+    expect(refusals.length).toBeGreaterThan(200)
+    for (const refusal of refusals) expect(refusal).toMatchObject({ code: 'unavailable', retryAfterSeconds: 2 })
+    expect(await ask()).toMatchObject([{ devices: 1 }])
+  })
+
+  it('refuses questions while the database is away, and answers afterwards', async () => {
+    await importLines([line(1, '2026-11-01T10:00:00Z')])
+    const from = Date.parse('2026-11-01')
+    const ask = () => store().countDevices({ appId, spans: [{ fromMs: from, toMs: from + dayMs }] })
+    const outage = await startOutage(service)
+    await expect(ask()).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(importLines([line(2, '2026-11-01T10:00:00Z')])).rejects.toMatchObject({ code: 'unavailable' })
+    await outage.end()
+    await expect.poll(() => importLines([line(2, '2026-11-01T10:00:00Z')]).catch(() => undefined)).toBeDefined()
     expect(await ask()).toMatchObject([{ devices: 2 }])
   })
 })
