@@ -58,7 +58,7 @@ describe('compaction', () => {
   })
 
   it('gives two processes the same counts, whichever of them compacts', async () => {
-    const [one, two] = [harness.start(), harness.start({ cacheBytes: 2000 })]
+    const [one, two] = [harness.start({ cacheBytes: 8000 }), harness.start({ cacheBytes: 2000 })]
     for (let round = 0; round < 12; round += 1) {
       await harness.accept(sightings(round * 3 + 1, today - (round % 4) * dayMs, { running: round % 3 }))
       await compact(round % 2 === 0 ? one : two)

@@ -115,10 +115,11 @@ export type UnitCache = {
 
 export function createUnitCache(maxBytes: number): UnitCache {
   const names = new Map<number, Map<string, UnitName>>()
-  const cache = new LRUCache<string, Unit>({
+  // A new object each time: the size of one that is there already is not calculated again.
+  const cache = new LRUCache<string, { unit: Unit }>({
     maxSize: maxBytes,
-    sizeCalculation: ({ sizeBytes }) => sizeBytes,
-    dispose: (unit, text, reason) => {
+    sizeCalculation: ({ unit }) => unit.sizeBytes,
+    dispose: ({ unit }, text, reason) => {
       if (reason === 'set') return
       names.get(Number.parseInt(text, 10))?.delete(text)
       unit.isEvicted = true
@@ -128,21 +129,22 @@ export function createUnitCache(maxBytes: number): UnitCache {
   const textOf = ({ app, fromMs, toMs }: UnitName) => `${app}:${fromMs}:${toMs}`
   const drop = (name: UnitName) => void cache.delete(textOf(name))
   return {
-    get: (name) => cache.get(textOf(name)),
+    get: (name) => cache.get(textOf(name))?.unit,
     set: (name, unit) => {
       // One that alone is larger than the cache is used once.
       if (unit.sizeBytes > maxBytes) {
+        drop(name)
         unit.isEvicted = true
         return
       }
       const ofApp = names.get(name.app) ?? new Map<string, UnitName>()
       names.set(name.app, ofApp)
       ofApp.set(textOf(name), name)
-      cache.set(textOf(name), unit)
+      cache.set(textOf(name), { unit })
     },
     listAt: (app, timeMs) =>
       [...(names.get(app)?.values() ?? [])].flatMap((name) => {
-        const unit = timeMs >= name.fromMs && timeMs < name.toMs ? cache.peek(textOf(name)) : undefined
+        const unit = timeMs >= name.fromMs && timeMs < name.toMs ? cache.peek(textOf(name))?.unit : undefined
         return unit === undefined ? [] : [[name, unit] satisfies [UnitName, Unit]]
       }),
     drop,

@@ -58,6 +58,8 @@ export async function compactSegments(context: StoreContext, trx: Db, state: App
   const changes = applyObservations(state, batch)
   await storeChanges(context, trx, state, changes, newClients)
   await deleteSegments(trx, { ids: rows.map(({ id }) => id) })
+  context.compactions += 1
+  context.compactedObservations += batch.count
   return { busy: false, observations: batch.count, lastSegmentId: rows.at(-1)?.id }
 }
 
@@ -80,7 +82,7 @@ export async function changeApp<Result>(
       app = row.id
       const state = await loadState(trx, context.units, context.states.get(appId), row)
       const result = await change(trx, state)
-      context.states.set(appId, state)
+      context.states.set(state)
       return result
     })
   } catch (error) {

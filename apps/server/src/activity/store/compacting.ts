@@ -19,8 +19,6 @@ export function startCompacting(
 ): { stop: () => Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping
-  let compactions = 0
-  let compactedObservations = 0
   let lagMs = 0
   let isFailing = false
 
@@ -33,14 +31,12 @@ export function startCompacting(
           compactApp(context, { appId, skipLocked: true }),
         )
         if (observations === 0) break
-        compactions += 1
-        compactedObservations += observations
       }
       if (!signal.aborted) await tidyApp(context, appId)
     }
   }
   const finishAll = async () => {
-    for (const appId of [...context.states.keys()]) if (!signal.aborted) await finishUnits(context, appId)
+    for (const appId of context.states.appIds()) if (!signal.aborted) await finishUnits(context, appId)
   }
   const attempt = async (work: () => Promise<void>) => {
     try {
@@ -59,8 +55,8 @@ export function startCompacting(
         await attempt(finishAll)
         finishAt = performance.now() + finishMs
       }
-      const { units, states, dropped } = context
-      const held = { unitBytes: units.sizeBytes(), stateBytes: states.calculatedSize }
+      const { units, states, compactions, compactedObservations, dropped } = context
+      const held = { unitBytes: units.sizeBytes(), stateBytes: states.sizeBytes() }
       report({ compactions, compactedObservations, dropped, lagMs, ...held })
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }

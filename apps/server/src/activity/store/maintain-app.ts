@@ -30,7 +30,7 @@ const deviceBytes = 22
 
 /** Keeps short what compacting makes long. Called after each compaction; mostly there is nothing to do. */
 export async function tidyApp(context: StoreContext, appId: string): Promise<void> {
-  const state = context.states.peek(appId)
+  const state = context.states.get(appId)
   if (state === undefined) return
   for (const [name, parts] of [...state.parts]) {
     const [kind, startMs] = name.split(':') as [UnitKind, string]
@@ -42,7 +42,7 @@ export async function tidyApp(context: StoreContext, appId: string): Promise<voi
 
 /** Makes one part of each bitmap whose hour or day is over, and counts those hours. */
 export async function finishUnits(context: StoreContext, appId: string): Promise<void> {
-  const state = context.states.peek(appId)
+  const state = context.states.get(appId)
   if (state === undefined) return
   const { app } = state
   const now = context.now()
@@ -69,8 +69,8 @@ export async function finishUnits(context: StoreContext, appId: string): Promise
 
 /** Takes devices that were removed out of every bitmap, after which their numbers mean nothing any more. */
 export async function purgeRemovedDevices(context: StoreContext, appId: string): Promise<void> {
-  const numbers = [...(context.states.peek(appId)?.removed ?? [])]
-  const app = context.states.peek(appId)?.app
+  const numbers = [...(context.states.get(appId)?.removed ?? [])]
+  const app = context.states.get(appId)?.app
   if (numbers.length === 0 || app === undefined) return
   for (const kind of ['hours', 'days'] as const) {
     for (const startMs of await listUnits(context.db, { app, kind })) await mergeUnit(context, { appId, kind, startMs })

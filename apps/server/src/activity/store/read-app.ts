@@ -55,7 +55,7 @@ export async function readApp<Result>(
       const row = await findApp(db, { appId })
       if (row === undefined) return undefined
       const state = await loadState(db, context.units, context.states.get(appId), row)
-      context.states.set(appId, state)
+      context.states.set(state)
       return await read({ context, db, state })
     })
   })

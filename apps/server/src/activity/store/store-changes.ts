@@ -121,7 +121,8 @@ function rememberAdditions(context: StoreContext, state: AppState, kind: UnitKin
     state.parts.set(name, (state.parts.get(name) ?? 0) + 1)
     for (const [unitName, unit] of context.units.listAt(state.app, startMs)) {
       const isHour = unitName.toMs - unitName.fromMs === hourMs
-      if (isHour !== (unitMs === hourMs)) continue
+      // Making room for one may have evicted another.
+      if (isHour !== (unitMs === hourMs) || unit.isEvicted) continue
       addToUnit(unit, key, sorted)
       context.units.set(unitName, unit)
     }

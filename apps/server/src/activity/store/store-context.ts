@@ -7,11 +7,20 @@ import { createUnitCache, type UnitCache } from './bitmap-units.ts'
 /** What is known of the devices of all apps together may take so much. */
 const maxStateBytes = 1.5 * 1024 ** 3
 
+/** What is in memory of apps, those that were used least recently leaving first. */
+export type StateCache = {
+  get: (appId: string) => AppState | undefined
+  set: (state: AppState) => void
+  delete: (appId: string) => void
+  appIds: () => string[]
+  sizeBytes: () => number
+}
+
 /** What the worker stands on. */
 export type StoreContext = {
   db: Db
   units: UnitCache
-  states: LRUCache<string, AppState>
+  states: StateCache
   /** Unix ms, as the service has it. */
   now: () => number
   hourlyRetentionDays: number
@@ -21,22 +30,41 @@ export type StoreContext = {
   exclusively: <Result>(appId: string, work: () => Promise<Result>) => Promise<Result>
   /** Partitions that are there. */
   partitions: Set<string>
-  /** Observations that were not counted. */
+  /** Since the start. `dropped`: observations that were not counted. */
+  compactions: number
+  compactedObservations: number
   dropped: number
 }
 
-export function createStoreContext(
-  options: Omit<StoreContext, 'units' | 'states' | 'exclusively' | 'partitions' | 'dropped'> & { cacheBytes: number },
-): StoreContext {
+type Made = 'units' | 'states' | 'exclusively' | 'partitions' | 'compactions' | 'compactedObservations' | 'dropped'
+
+export function createStoreContext(options: Omit<StoreContext, Made> & { cacheBytes: number }): StoreContext {
   const { cacheBytes, ...rest } = options
   const units = createUnitCache(cacheBytes)
   return {
     ...rest,
     units,
-    states: new LRUCache<string, AppState>({ maxSize: maxStateBytes, sizeCalculation: sizeOfState }),
+    states: createStateCache(),
     exclusively: createQueues(),
     partitions: new Set(),
+    compactions: 0,
+    compactedObservations: 0,
     dropped: 0,
+  }
+}
+
+function createStateCache(): StateCache {
+  // A new object each time: the size of one that is there already is not calculated again.
+  const cache = new LRUCache<string, { state: AppState }>({
+    maxSize: maxStateBytes,
+    sizeCalculation: ({ state }) => sizeOfState(state),
+  })
+  return {
+    get: (appId) => cache.get(appId)?.state,
+    set: (state) => void cache.set(state.appId, { state }),
+    delete: (appId) => void cache.delete(appId),
+    appIds: () => [...cache.keys()],
+    sizeBytes: () => cache.calculatedSize,
   }
 }
 
