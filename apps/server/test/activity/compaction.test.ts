@@ -134,6 +134,13 @@ describe('compaction', () => {
     for (const process of [one, two]) expect(await counts(process)).toMatchObject({ devices: 5 })
   })
 
+  it('forgets a device that was never compacted', async () => {
+    await harness.accept(sightings(2, today))
+    const process = harness.start()
+    expect(await removeDevice(process.context, { appId: harness.appId, clientId: clientOf(1) })).toBe(true)
+    expect(await counts(process)).toMatchObject({ devices: 1 })
+  })
+
   it('passes over a segment that cannot be read', async () => {
     const process = harness.start()
     await harness.db

@@ -1,6 +1,6 @@
 import { formatClientKey, readClientKey } from '../client-key.ts'
 import type { AppState } from './app-state.ts'
-import { changeApp, compactSegments, learnDevices } from './compact-app.ts'
+import { changeApp, compactSegments, findOrInsertApp, learnDevices } from './compact-app.ts'
 import { encodeChanges } from './device-columns.ts'
 import {
   deleteAllHourTotals,
@@ -21,6 +21,8 @@ export async function removeDevice(
   context: StoreContext,
   input: { appId: string; clientId: string },
 ): Promise<boolean> {
+  // What was recorded of a new app may not have been compacted yet.
+  if (!(await findOrInsertApp(context, input.appId))) return false
   const removed = await changeApp(context, { appId: input.appId }, async (trx, state) => {
     // First the events: those that are found have their observations among the segments, or these are counted already.
     const counts = await deleteEventsOfDevice(trx, input)
