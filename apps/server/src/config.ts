@@ -85,6 +85,7 @@ const Environment = z
     GODWIT_ACTIVE_WINDOW_DAYS: z.coerce.number().int().min(1).max(366).default(28),
     GODWIT_HOURLY_RETENTION_DAYS: z.coerce.number().int().min(33).max(36_500).default(90),
     GODWIT_DAILY_RETENTION_DAYS: z.coerce.number().int().min(33).max(36_500).default(400),
+    GODWIT_MAX_DEVICES: z.coerce.number().int().min(1000).max(100_000_000).default(20_000_000),
     GODWIT_METRICS_CACHE_MB: z.coerce.number().int().min(16).max(1536).default(1024),
     GODWIT_ACTIVITY: z.enum(['on', 'off']).default('on'),
     GODWIT_SPOOL_MB: z.coerce.number().int().min(1).max(1_048_576).default(4096),
@@ -144,6 +145,8 @@ export type Config = {
   /** Months of what is recorded by the hour, and by the day, are dropped once all of them is older. */
   hourlyRetentionDays: number
   dailyRetentionDays: number
+  /** Devices that are counted of an app: anybody can invent them, and each takes 60 bytes of memory. */
+  maxDevicesPerApp: number
   /** What the metrics may keep of the bitmaps in memory. */
   metricsCacheBytes: number
   /** Whether it is recorded which devices were seen. */
@@ -191,6 +194,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     activeWindowDays: settings.GODWIT_ACTIVE_WINDOW_DAYS,
     hourlyRetentionDays: settings.GODWIT_HOURLY_RETENTION_DAYS,
     dailyRetentionDays: settings.GODWIT_DAILY_RETENTION_DAYS,
+    maxDevicesPerApp: settings.GODWIT_MAX_DEVICES,
     metricsCacheBytes: settings.GODWIT_METRICS_CACHE_MB * 1024 ** 2,
     isActivityRecorded: settings.GODWIT_ACTIVITY === 'on',
     spoolDir: resolve(dataDir, 'spool'),

@@ -5,7 +5,7 @@ import type { Spool } from './spool.ts'
 import { createSpooler } from './spooler.ts'
 
 /** A commit that takes longer is a database in trouble: what waits for it goes to the spool. */
-const patienceMs = 100
+const patienceMs = 75
 const firstRetryMs = 100
 const lastRetryMs = 1000
 /** What is committed together, and read from the spool at once. */

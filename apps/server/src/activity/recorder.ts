@@ -13,9 +13,9 @@ import { createObservationBuffers } from './observation-buffers.ts'
 import { openSpool } from './spool.ts'
 
 /** Checks are gathered for as long. With the patience of the frame writer and an fsync, what a SIGKILL can lose. */
-const gatherMs = 100
+const gatherMs = 75
 /** As long as a release_version may be. What is longer has no release, and would take more room than it is worth. */
-const maxReleaseLength = 256
+const maxNameLength = 256
 /** Frames that wait in memory, when not even the disk takes them. */
 const maxBacklogBytes = 64 * 1024 ** 2
 
@@ -31,7 +31,7 @@ export type Recorder = {
   stop: () => Promise<void>
   measure: () => {
     recorded: number
-    dropped: { backlog: number; refused: number; release_too_long: number }
+    dropped: { backlog: number; refused: number; name_too_long: number }
     backlogBytes: number
     spoolBytes: number
   }
@@ -98,7 +98,7 @@ export async function createRecorder(options: {
       const clientId = check.client_id
       if (!isRecording || stopping !== undefined || clientId === undefined || clientId === null || clientId === '')
         return
-      if (check.release_version.length > maxReleaseLength) {
+      if (check.release_version.length > maxNameLength || clientId.length > maxNameLength) {
         tooLong += 1
         return
       }
@@ -121,7 +121,7 @@ export async function createRecorder(options: {
       const { queuedBytes, spoolBytes, droppedBacklog, droppedRefused } = writer.measure()
       return {
         recorded,
-        dropped: { backlog: droppedBacklog, refused: droppedRefused, release_too_long: tooLong },
+        dropped: { backlog: droppedBacklog, refused: droppedRefused, name_too_long: tooLong },
         backlogBytes: buffers.sizeBytes() + queuedBytes,
         spoolBytes,
       }

@@ -27,7 +27,7 @@ function registerRecorder(registry: Registry, { measure }: Pick<Recorder, 'measu
   addCounter(
     registry,
     'godwit_observations_dropped_total',
-    'Checks that were answered but not recorded: the backlog was full, the database refused them, or their release_version was longer than any.',
+    'Checks that were answered but not recorded: the backlog was full, the database refused them, or their release_version or client_id was longer than any.',
     () => Object.entries(measure().dropped).map(([reason, value]) => ({ labels: { reason }, value })),
     ['reason'],
   )

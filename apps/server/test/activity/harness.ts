@@ -120,6 +120,9 @@ export function checkOf(appId: string, device: number, overrides: Partial<PatchC
   }
 }
 
+/** The same for all events of a test, so that one that is sent again is the same. */
+const startedSeconds = Math.floor(Date.now() / 1000)
+
 export function eventOf(appId: string, device: number, overrides: Partial<PatchEvent> = {}): PatchEvent {
   return {
     app_id: appId,
@@ -129,7 +132,7 @@ export function eventOf(appId: string, device: number, overrides: Partial<PatchE
     patch_number: 3,
     platform: 'android',
     release_version: '1.0.0+1',
-    timestamp: Math.floor(Date.now() / 1000),
+    timestamp: startedSeconds,
     ...overrides,
   }
 }

@@ -37,7 +37,7 @@ describe('GET /metrics', () => {
       godwit_observations_recorded_total: 4,
       'godwit_observations_dropped_total{reason="backlog"}': 0,
       'godwit_observations_dropped_total{reason="refused"}': 0,
-      'godwit_observations_dropped_total{reason="release_too_long"}': 1,
+      'godwit_observations_dropped_total{reason="name_too_long"}': 1,
       godwit_activity_backlog_bytes: 0,
       godwit_activity_spool_bytes: 0,
       godwit_activity_lag_seconds: expect.any(Number),

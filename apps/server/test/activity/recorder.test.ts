@@ -77,11 +77,11 @@ describe('a check', () => {
   })
 
   it('whose release_version is longer than any is counted, and not recorded', async () => {
-    const before = recorder.measure().dropped.release_too_long
+    const before = recorder.measure().dropped.name_too_long
     expect(await recordChecks({ release_version: 'x'.repeat(257) }, { release_version: 'x'.repeat(256) })).toHaveLength(
       1,
     )
-    expect(recorder.measure().dropped.release_too_long).toBe(before + 1)
+    expect(recorder.measure().dropped.name_too_long).toBe(before + 1)
   })
 })
 

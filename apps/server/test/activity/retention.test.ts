@@ -75,4 +75,36 @@ describe('retention', () => {
     const span = { fromMs: today, toMs: today + dayMs }
     expect(await ask(process, harness.appId, span)).toMatchObject({ devices: 20_001 })
   })
+
+  it('counts releases of the app, however many versions were invented', async () => {
+    const process = harness.start({ now: () => today })
+    await harness.accept(
+      Array.from({ length: 1200 }, (_, device) => ({ device, timeMs: today, context: { release: `0.${device}` } })),
+    )
+    await compactApp(process.context, { appId: harness.appId, skipLocked: false })
+    expect(process.context.dropped).toBe(201)
+    await harness.db
+      .insertInto('releases')
+      .values({ app_id: harness.appId, version: '1.0.0+1', flutter_revision: 'f' })
+      .execute()
+    await harness.accept([
+      { device: 2000, timeMs: today },
+      { device: 2001, timeMs: today, context: { release: 'invented' } },
+    ])
+    const answer = await ask(process, harness.appId, { fromMs: today, toMs: today + dayMs })
+    expect(answer).toMatchObject({ devices: 1000 })
+    expect(answer?.versions).toContainEqual({ releaseVersion: '1.0.0+1', devices: 1 })
+    expect(process.context.dropped).toBe(202)
+  })
+
+  it('counts the devices that are known, and no new ones, when an app has as many as it may', async () => {
+    const process = harness.start({ now: () => today, maxDevices: 3 })
+    const seen = (timeMs: number) => Array.from({ length: 5 }, (_, device) => ({ device, timeMs }))
+    await harness.accept(seen(daysAgo(1)))
+    await compactApp(process.context, { appId: harness.appId, skipLocked: false })
+    await harness.accept(seen(today))
+    const answer = await ask(process, harness.appId, { fromMs: today, toMs: today + dayMs })
+    expect(answer).toMatchObject({ devices: 3, versions: [{ releaseVersion: '1.0.0+1', devices: 3 }] })
+    expect(process.context.dropped).toBe(4)
+  })
 })

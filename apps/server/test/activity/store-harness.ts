@@ -22,7 +22,7 @@ export type StoreProcess = {
 export type StoreHarness = {
   db: Db
   appId: string
-  start: (options?: { cacheBytes?: number; now?: () => number }) => StoreProcess
+  start: (options?: { cacheBytes?: number; now?: () => number; maxDevices?: number }) => StoreProcess
   /** Commits a segment. */
   accept: (sightings: Sighting[]) => Promise<void>
   close: () => Promise<void>
@@ -67,7 +67,10 @@ export async function createStoreHarness(): Promise<StoreHarness> {
   }
 }
 
-function startProcess(connectionString: string, options: { cacheBytes?: number; now?: () => number }): StoreProcess {
+function startProcess(
+  connectionString: string,
+  options: { cacheBytes?: number; now?: () => number; maxDevices?: number },
+): StoreProcess {
   const pool = createPool(connectionString)
   pool.on('error', () => undefined)
   let statementsLeft: number | undefined
@@ -87,6 +90,8 @@ function startProcess(connectionString: string, options: { cacheBytes?: number; 
   return {
     context: createStoreContext({
       db,
+      partitionDb: db,
+      maxDevices: options.maxDevices ?? 1_000_000,
       now: options.now ?? Date.now,
       cacheBytes: options.cacheBytes ?? 2 ** 26,
       hourlyRetentionDays: 90,
@@ -104,6 +109,6 @@ function startProcess(connectionString: string, options: { cacheBytes?: number; 
 export async function ask({ context }: StoreProcess, appId: string, span: { fromMs: number; toMs: number }) {
   return await readApp(context, appId, async (reader) => {
     const [counted] = await countDevices(reader, [span], 'release_version')
-    return { ...counted, versions: countVersions(reader, 0) }
+    return { ...counted, versions: await countVersions(reader, 0) }
   })
 }

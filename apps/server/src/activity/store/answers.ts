@@ -1,9 +1,10 @@
-import type { ReleasePlatform } from '@godwit/contract'
+import { maxMetricsPoints, type ReleasePlatform } from '@godwit/contract'
+import { AppError } from '../../errors.ts'
 import type { DeviceCounts, GroupBy, Span } from '../activity-store.ts'
-import type { BitmapKey } from './apply-observations.ts'
 import { hourMs } from './apply-observations.ts'
 import type { Unit } from './bitmap-units.ts'
 import { type Bitmap, RoaringBitmap32 } from './bitmaps.ts'
+import { needColumns } from './load-state.ts'
 import { listHourTotals } from './queries.ts'
 import { forEachSpan, type Reader } from './read-app.ts'
 
@@ -13,10 +14,11 @@ const maxRemembered = 32
 export type AdoptionPatch = { number: number; platforms: ReleasePlatform[] }
 
 /** By the release of the latest observation of each device. */
-export function countVersions(
-  { state }: Pick<Reader, 'state'>,
+export async function countVersions(
+  { db, state }: Reader,
   sinceMs: number,
-): { releaseVersion: string | null; devices: number }[] {
+): Promise<{ releaseVersion: string | null; devices: number }[]> {
+  await needColumns(db, state)
   const counts = new Uint32Array(state.releases.count())
   for (const { count, firstMs, lastMs, release } of state.columns.chunks) {
     for (let index = 0; index < count; index += 1) {
@@ -31,7 +33,8 @@ export function countVersions(
 }
 
 /** Devices that were seen for the first time in each span. */
-export function countNewDevices({ state }: Pick<Reader, 'state'>, spans: Span[]): number[] {
+export async function countNewDevices({ db, state }: Reader, spans: Span[]): Promise<number[]> {
+  await needColumns(db, state)
   return spans.map(({ fromMs, toMs }) => {
     let devices = 0
     for (const { count, firstMs } of state.columns.chunks) {
@@ -45,7 +48,8 @@ export function countNewDevices({ state }: Pick<Reader, 'state'>, spans: Span[])
 }
 
 /** Unix ms. */
-export function findFirstTime({ state }: Pick<Reader, 'state'>): number | undefined {
+export async function findFirstTime({ db, state }: Reader): Promise<number | undefined> {
+  await needColumns(db, state)
   let earliest = Number.POSITIVE_INFINITY
   for (const { count, firstMs } of state.columns.chunks) {
     for (let index = 0; index < count; index += 1) {
@@ -58,8 +62,15 @@ export function findFirstTime({ state }: Pick<Reader, 'state'>): number | undefi
 
 export async function countDevices(reader: Reader, spans: Span[], groupBy?: GroupBy): Promise<DeviceCounts[]> {
   const counts: DeviceCounts[] = []
+  let points = 0
   await forEachSpan(reader, spans, (units, index) => {
-    counts[index] = remember(units, `devices ${groupBy ?? ''}`, () => countUnits(units, groupBy))
+    const counted = remember(units, `devices ${groupBy ?? ''}`, () => countUnits(units, groupBy))
+    counts[index] = counted
+    points += counted.groups.length
+    // Not sent to the thread that answers checks, which would have to read them.
+    if (points > maxMetricsPoints) {
+      throw new AppError('invalid_request', `granularity: the answer would have over ${maxMetricsPoints} points`)
+    }
   })
   return counts
 }
@@ -93,26 +104,35 @@ export async function countAdoption(
   return points
 }
 
+/** From the highest patch down: who runs it or a higher one is a union that only grows. */
 function countAdoptionOfUnits(units: Unit[], releaseVersion: string, patches: AdoptionPatch[]) {
-  const ofRelease = units.flatMap((unit) =>
-    [...unit.entries.values()].filter(({ key }) => key.release === releaseVersion),
-  )
-  // What many counts need is united once.
-  const united = [...Map.groupBy(ofRelease, ({ key }) => `${key.patch} ${key.platform}`).values()].map((entries) => ({
-    key: entries[0]?.key as BitmapKey,
-    bitmap: RoaringBitmap32.orMany(entries.map(({ bitmap }) => bitmap)),
-  }))
-  const sizeOf = (isWanted: (key: BitmapKey) => boolean) =>
-    sizeOfUnion(united.flatMap(({ key, bitmap }) => (isWanted(key) ? [bitmap] : [])))
+  const entries = units
+    .flatMap((unit) => [...unit.entries.values()].filter(({ key }) => key.release === releaseVersion))
+    .toSorted((a, b) => b.key.patch - a.key.patch)
+  const union = new RoaringBitmap32()
+  let united = 0
+  const uniteFrom = (patch: number) => {
+    for (let entry = entries[united]; entry !== undefined && entry.key.patch >= patch; entry = entries[united]) {
+      union.orInPlace(entry.bitmap)
+      united += 1
+    }
+    return union.size
+  }
+  const devices = new Map<number, number>()
+  for (const { number } of patches.toSorted((a, b) => b.number - a.number)) devices.set(number, uniteFrom(number))
+  const all = uniteFrom(0)
+  union.dispose()
   const targets = new Map<string, number>()
-  const points = patches.map(({ number, platforms }) => {
+  const countTarget = (platforms: ReleasePlatform[]) => {
+    const ofPlatforms = entries.filter(({ key }) => platforms.includes(key.platform as ReleasePlatform))
+    return ofPlatforms.length === entries.length ? all : sizeOfUnion(ofPlatforms.map(({ bitmap }) => bitmap))
+  }
+  return patches.map(({ number, platforms }) => {
     const name = platforms.toSorted().join()
-    const target = targets.get(name) ?? sizeOf(({ platform }) => platforms.includes(platform as ReleasePlatform))
+    const target = targets.get(name) ?? countTarget(platforms)
     targets.set(name, target)
-    return { devices: sizeOf(({ patch }) => patch >= number), target }
+    return { devices: devices.get(number) ?? 0, target }
   })
-  for (const { bitmap } of united) bitmap.dispose()
-  return points
 }
 
 /** Distinct devices of every hour. Hours that are over are counted once. */

@@ -3,12 +3,13 @@ import { createDeviceDirectory, type DeviceDirectory } from './device-directory.
 import { createInstallStates, type InstallStates } from './install-states.ts'
 
 /** Numbers of releases fit into 16 bits; number 0 is a release that was not reported. */
-export const maxReleases = 65_536
+const maxReleases = 65_536
 
 /** Release versions by number, as the device columns name them. */
 export type Releases = {
-  /** undefined: the app has more versions than can be told apart. */
-  numberOf: (version: string | null) => number | undefined
+  has: (version: string | null) => boolean
+  /** A version that is new gets the next. Throws a RangeError when there is none. */
+  numberOf: (version: string | null) => number
   versionOf: (number: number) => string | null
   count: () => number
 }
@@ -24,6 +25,8 @@ export type AppState = {
   deviceCount: number
   directory: DeviceDirectory
   columns: DeviceColumns
+  /** The columns are read when something needs them: most questions do not. */
+  hasColumns: boolean
   states: InstallStates
   releases: Releases
   /** Of the releases and states, so many are stored. */
@@ -53,6 +56,7 @@ export function createAppState(row: { id: number; app_id: string; epoch: number 
     deviceCount: 0,
     directory: createDeviceDirectory(),
     columns: createDeviceColumns(),
+    hasColumns: false,
     states: createInstallStates(),
     releases: createReleases(),
     storedReleases: 1,
@@ -69,11 +73,7 @@ export function createAppState(row: { id: number; app_id: string; epoch: number 
 
 export function sizeOfState(state: AppState): number {
   return (
-    state.directory.sizeBytes() +
-    state.columns.sizeBytes() +
-    state.states.count() * 300 +
-    state.keys.size * 100 +
-    10_000
+    state.directory.sizeBytes() + state.columns.sizeBytes() + state.states.sizeBytes() + state.keys.size * 100 + 10_000
   )
 }
 
@@ -81,10 +81,11 @@ function createReleases(): Releases {
   const versions: (string | null)[] = [null]
   const numbers = new Map<string | null, number>([[null, 0]])
   return {
+    has: (version) => numbers.has(version),
     numberOf: (version) => {
       const known = numbers.get(version)
       if (known !== undefined) return known
-      if (versions.length === maxReleases) return undefined
+      if (versions.length === maxReleases) throw new RangeError('an app with more than 65,535 release versions')
       numbers.set(version, versions.length)
       return versions.push(version) - 1
     },

@@ -8,14 +8,19 @@ export const dayMs = 24 * hourMs
 /** Observations of one app, in the order in which they are to be applied. */
 export type Batch = {
   count: number
-  /** Of the devices. */
+  /** Of the devices; `noNumber` for one that is not counted. */
   numbers: Uint32Array
   /** Unix ms. */
   times: Float64Array
   /** Indexes of `table`. */
   contexts: Uint32Array
   table: ObservationContext[]
+  /** Release versions of the table that are not counted. */
+  refusedReleases: ReadonlySet<string | null>
 }
+
+/** Of a device that is one too many. */
+export const noNumber = 0xffffffff
 
 /** What one bitmap tells: who was seen running this. */
 export type BitmapKey = { release: string | null; patch: number; platform: string }
@@ -30,7 +35,7 @@ export type Changes = {
   devices: Uint32Array
   sightings: Sightings[]
   eventCounts: EventCount[]
-  /** Observations with more release versions, or patch numbers, than an app may have. */
+  /** Observations of more devices, release versions or patch numbers than an app may have. */
   dropped: number
 }
 
@@ -55,8 +60,7 @@ export function nameOfKey({ release, patch, platform }: BitmapKey): string {
  */
 export function applyObservations(state: AppState, batch: Batch): Changes {
   const { columns, states } = state
-  const collector = createCollector(state.keys)
-  const releaseNumbers = batch.table.map(({ release }) => state.releases.numberOf(release))
+  const collector = createCollector(state)
   const touched = createNumberList()
   const { chunks } = columns
   let dropped = 0
@@ -65,33 +69,30 @@ export function applyObservations(state: AppState, batch: Batch): Changes {
     const timeMs = batch.times[index] ?? 0
     const contextIndex = batch.contexts[index] ?? 0
     const context = batch.table[contextIndex] as ObservationContext
-    const release = releaseNumbers[contextIndex]
-    if (release === undefined) {
+    if (number === noNumber || batch.refusedReleases.has(context.release)) {
       dropped += 1
       continue
     }
     const at = number & 0xffff
     let chunk = chunks[number >>> 16]
     if (chunk === undefined || at >= chunk.count) chunk = columns.chunkOf(number)
-    let running = context.running
-    if (context.event !== undefined) {
-      const { event } = context
-      collector.countEvent(event, context.release)
-      if (event.type === installType) {
-        chunk.state[at] = states.install(chunk.state[at] ?? 0, context.release, event.patch)
-        running = event.patch
-      }
-    }
-    running ??= states.findRunning(chunk.state[at] ?? 0, context.release, context.rolledBack)
+    const { event } = context
+    const installed = event?.type === installType ? event.patch : undefined
+    const running =
+      installed ?? context.running ?? states.findRunning(chunk.state[at] ?? 0, context.release, context.rolledBack)
     if (!collector.see(contextIndex, context, running, timeMs - (timeMs % hourMs), number)) {
       dropped += 1
       continue
+    }
+    if (event !== undefined) collector.countEvent(event, context.release)
+    if (installed !== undefined) {
+      chunk.state[at] = states.install(chunk.state[at] ?? 0, context.release, installed)
     }
     const first = chunk.firstMs[at] ?? 0
     if (first === 0 || timeMs < first) chunk.firstMs[at] = timeMs
     if (timeMs >= (chunk.lastMs[at] ?? 0)) {
       chunk.lastMs[at] = timeMs
-      chunk.release[at] = release
+      chunk.release[at] = collector.releaseNumberOf(contextIndex, context.release)
     }
     appendNumber(touched, number)
   }
@@ -101,7 +102,8 @@ export function applyObservations(state: AppState, batch: Batch): Changes {
 type Collecting = Sightings & { lastHour: number; lastList: NumberList }
 
 /** Observations that come one after the other mostly share their key and hour, so that the last of each is remembered. */
-function createCollector(keys: Set<string>) {
+function createCollector({ keys, releases }: AppState) {
+  const releaseNumbers: number[] = []
   const byKey = new Map<string, Collecting>()
   const lastOfContext: { running: number; collecting: Collecting }[] = []
   const counts = new Map<string, EventCount>()
@@ -143,6 +145,11 @@ function createCollector(keys: Set<string>) {
       }
       appendNumber(collecting.lastList, number)
       return true
+    },
+    releaseNumberOf: (contextIndex: number, release: string | null): number => {
+      const known = releaseNumbers[contextIndex] ?? releases.numberOf(release)
+      releaseNumbers[contextIndex] = known
+      return known
     },
     countEvent: ({ type, patch, receivedHourMs }: NonNullable<ObservationContext['event']>, release: string | null) => {
       if (!countedTypes.has(type)) return

@@ -63,23 +63,35 @@ function takeEntry(unit: Unit, key: BitmapKey, bitmap: Bitmap, sizeBytes: number
 /** `sorted` ascending. */
 export function addToUnit(unit: Unit, key: BitmapKey, sorted: Uint32Array): void {
   const known = unit.entries.get(nameOfKey(key))
-  if (known === undefined) takeEntry(unit, key, createBitmap(sorted), 0)
-  else addSorted(known.bitmap, sorted)
-  unit.sizeBytes += sorted.length * 2
+  if (known === undefined) {
+    const bitmap = createBitmap(sorted)
+    takeEntry(unit, key, bitmap, sizeOf(bitmap))
+  } else {
+    const before = sizeOf(known.bitmap)
+    addSorted(known.bitmap, sorted)
+    unit.sizeBytes += sizeOf(known.bitmap) - before
+  }
   unit.memo.clear()
 }
 
-export function removeFromUnit(unit: Unit, numbers: Iterable<number>): void {
-  const removed = Uint32Array.from(numbers)
-  if (removed.length === 0) return
-  for (const { bitmap } of unit.entries.values()) for (const number of removed) bitmap.remove(number)
+function sizeOf(bitmap: Bitmap): number {
+  return bitmap.getSerializationSizeInBytes('portable')
+}
+
+/** Whether any of them was there. */
+export function removeFromUnit(unit: Unit, numbers: ReadonlySet<number>): boolean {
+  let isFound = false
+  for (const { bitmap } of unit.entries.values()) {
+    for (const number of numbers) if (bitmap.delete(number)) isFound = true
+  }
+  return isFound
 }
 
 /** After a unit was put together: what its bitmaps take. */
 export function measureUnit(unit: Unit): void {
   unit.sizeBytes = entryBytes
   for (const { bitmap } of unit.entries.values()) {
-    unit.sizeBytes += entryBytes + bitmap.getSerializationSizeInBytes('portable')
+    unit.sizeBytes += entryBytes + sizeOf(bitmap)
   }
 }
 

@@ -2,8 +2,8 @@ import type { Db } from '../../db/connection.ts'
 import { formatClientKey, writeClientKey } from '../client-key.ts'
 import { contextOf, decodeSegment, keyOffsetOf, type ObservationContext, type Segment, timeOf } from '../segment.ts'
 import type { AppState } from './app-state.ts'
-import { applyObservations, type Batch } from './apply-observations.ts'
-import { loadState } from './load-state.ts'
+import { applyObservations, type Batch, noNumber } from './apply-observations.ts'
+import { loadState, needColumns } from './load-state.ts'
 import {
   appExists,
   deleteSegments,
@@ -11,6 +11,7 @@ import {
   findApp,
   insertApp,
   listDevices,
+  listExistingReleases,
   listSegments,
   lockApp,
 } from './queries.ts'
@@ -53,8 +54,9 @@ export async function compactSegments(context: StoreContext, trx: Db, state: App
   const { appId } = state
   const rows = await listSegments(trx, { appId, ...atOnce })
   if (rows.length === 0) return { busy: false, observations: 0, lastSegmentId: undefined }
+  await needColumns(trx, state)
   const segments = rows.flatMap(({ id, observations }) => readSegment(context, appId, id, observations))
-  const { batch, newClients } = await resolveDevices(trx, state, segments)
+  const { batch, newClients } = await resolveDevices(context, trx, state, segments)
   const changes = applyObservations(state, batch)
   await storeChanges(context, trx, state, changes, newClients)
   await deleteSegments(trx, { ids: rows.map(({ id }) => id) })
@@ -104,6 +106,7 @@ function readSegment(context: StoreContext, appId: string, id: number, bytes: Bu
 
 /** Gives every device its number. New ones are numbered in the order in which they come. */
 async function resolveDevices(
+  context: StoreContext,
   trx: Db,
   state: AppState,
   segments: Segment[],
@@ -114,28 +117,42 @@ async function resolveDevices(
     numbers: new Uint32Array(count),
     times: new Float64Array(count),
     contexts: new Uint32Array(count),
-    table: [],
+    table: segments.flatMap(({ contexts }) => contexts),
+    refusedReleases: new Set(),
   }
+  batch.refusedReleases = await findRefusedReleases(trx, state, batch.table)
   await learnDevices(trx, state, listUnknown(state, segments))
   const newClients: string[] = []
   let at = 0
+  let firstContext = 0
   for (const segment of segments) {
-    const firstContext = appendContexts(batch.table, segment.contexts)
     for (let index = 0; index < segment.count; index += 1) {
       const offset = keyOffsetOf(index)
-      batch.numbers[at] = numberDevice(state, segment.words, offset, newClients)
+      batch.numbers[at] = numberDevice(context, state, segment.words, offset, newClients)
       batch.times[at] = timeOf(segment, index)
       batch.contexts[at] = firstContext + contextOf(segment, index)
       at += 1
     }
+    firstContext += segment.contexts.length
   }
   return { batch, newClients }
 }
 
-function appendContexts(table: ObservationContext[], contexts: ObservationContext[]): number {
-  const first = table.length
-  for (const context of contexts) table.push(context)
-  return first
+/** Versions that are no releases of the app: anybody can invent them, and each has a number for the app's life. */
+const maxInventedReleases = 1000
+
+/** Of the versions that are new, those that are not counted any more. Releases of the app always are. */
+export async function findRefusedReleases(
+  trx: Db,
+  state: AppState,
+  table: ObservationContext[],
+): Promise<Set<string | null>> {
+  const { appId, releases } = state
+  const versions = new Set(table.flatMap(({ release }) => (releases.has(release) ? [] : [String(release)])))
+  const room = Math.max(0, maxInventedReleases - releases.count())
+  if (versions.size <= room) return new Set()
+  for (const version of await listExistingReleases(trx, { appId, versions: [...versions] })) versions.delete(version)
+  return new Set([...versions].slice(room))
 }
 
 function listUnknown(state: AppState, segments: Segment[]): string[] {
@@ -160,9 +177,16 @@ export async function learnDevices(trx: Db, state: AppState, clients: string[]):
 }
 
 /** The number of a device; a new one gets the next, and its key is added to `newClients`. */
-export function numberDevice(state: AppState, words: Uint32Array, offset: number, newClients: string[]): number {
+export function numberDevice(
+  context: Pick<StoreContext, 'maxDevices'>,
+  state: AppState,
+  words: Uint32Array,
+  offset: number,
+  newClients: string[],
+): number {
   const known = state.directory.find(words, offset)
   if (known !== undefined) return known
+  if (state.deviceCount >= context.maxDevices) return noNumber
   const number = state.deviceCount
   state.deviceCount += 1
   state.directory.set(words, offset, number)

@@ -20,31 +20,35 @@ export function startCompacting(
   const stopping = new AbortController()
   const { signal } = stopping
   let lagMs = 0
-  let isFailing = false
+  const failing = new Set<string | undefined>()
 
   const compactAll = async () => {
     const apps = await listAppsWithSegments(context.db)
     lagMs = Math.max(0, ...apps.map(({ oldest }) => Date.now() - oldest.getTime()))
-    for (const { app_id: appId } of apps) {
-      for (let round = 0; round < roundsPerTurn && !signal.aborted; round += 1) {
-        const { observations } = await context.exclusively(appId, () =>
-          compactApp(context, { appId, skipLocked: true }),
-        )
-        if (observations === 0) break
-      }
-      if (!signal.aborted) await tidyApp(context, appId)
+    for (const { app_id: appId } of apps) await attempt(() => compactInTurn(appId), appId)
+  }
+  const compactInTurn = async (appId: string) => {
+    for (let round = 0; round < roundsPerTurn && !signal.aborted; round += 1) {
+      const compact = () => compactApp(context, { appId, skipLocked: true })
+      const { observations } = await context.exclusively(appId, compact)
+      if (observations === 0) break
     }
+    if (!signal.aborted) await tidyApp(context, appId)
   }
   const finishAll = async () => {
-    for (const appId of context.states.appIds()) if (!signal.aborted) await finishUnits(context, appId)
+    for (const appId of context.states.appIds()) {
+      if (!signal.aborted) await attempt(() => finishUnits(context, appId), appId)
+    }
   }
-  const attempt = async (work: () => Promise<void>) => {
+  /** What fails for one app is no matter of the others. Told once, until it works again. */
+  const attempt = async (work: () => Promise<void>, appId?: string) => {
     try {
       await work()
-      isFailing = false
+      failing.delete(appId)
     } catch (error) {
-      if (!isFailing && !signal.aborted) context.log.warn({ err: error }, 'what devices sent waits to be counted')
-      isFailing = true
+      if (failing.has(appId) || signal.aborted) return
+      context.log.warn({ err: error, appId }, 'what devices sent waits to be counted')
+      failing.add(appId)
     }
   }
   const run = async () => {

@@ -5,8 +5,10 @@ import { AppError } from '../../errors.ts'
 import type { ActivityStore, StoreMeasures } from '../activity-store.ts'
 import type { CallError, FromWorker, MethodName, ToWorker, WorkerMethods, WorkerOptions } from './worker-protocol.ts'
 
-/** Questions that may wait for the worker. It answers one after the other. */
+/** Calls that may wait for the worker. It answers one after the other. */
 const maxQuestions = 64
+/** Those of an import that has begun are not refused: each waits for the one before. */
+const ofBegunImports = new Set<MethodName>(['continueImport', 'finishImport', 'abandonImport'])
 /** A piece of an import that is sent at once: 15 ms of the worker's time. */
 const maxPieceBytes = 1024 ** 2
 const restartMs = 1000
@@ -19,7 +21,7 @@ type Call = { resolve: (value: unknown) => void; reject: (error: unknown) => voi
  */
 export function createActivityStore(options: {
   connectionString: string
-  config: Pick<Config, 'metricsCacheBytes' | 'hourlyRetentionDays' | 'dailyRetentionDays'>
+  config: Pick<Config, 'metricsCacheBytes' | 'maxDevicesPerApp' | 'hourlyRetentionDays' | 'dailyRetentionDays'>
   clock: () => Date
   log: Logger
 }): ActivityStore {
@@ -27,6 +29,7 @@ export function createActivityStore(options: {
   const workerData: WorkerOptions = {
     connectionString: options.connectionString,
     cacheBytes: config.metricsCacheBytes,
+    maxDevices: config.maxDevicesPerApp,
     hourlyRetentionDays: config.hourlyRetentionDays,
     dailyRetentionDays: config.dailyRetentionDays,
   }
@@ -70,7 +73,8 @@ export function createActivityStore(options: {
   ): ReturnType<WorkerMethods[Name]> => {
     const answer = new Promise((resolve, reject) => {
       start()
-      if (worker === undefined || calls.size >= maxQuestions) return reject(unavailable())
+      if (worker === undefined) return reject(unavailable())
+      if (calls.size >= maxQuestions && !ofBegunImports.has(method)) return reject(unavailable())
       lastCall += 1
       calls.set(lastCall, { resolve, reject })
       const message: ToWorker = { call: lastCall, method, input, nowMs: clock().getTime() }

@@ -6,11 +6,13 @@ import { formatClientKey, writeClientKey } from '../client-key.ts'
 import type { ObservationContext } from '../segment.ts'
 import type { AppState } from './app-state.ts'
 import { applyObservations, type Batch, hourMs } from './apply-observations.ts'
-import { changeApp, learnDevices, numberDevice } from './compact-app.ts'
+import { changeApp, findRefusedReleases, learnDevices, numberDevice } from './compact-app.ts'
 import { type ImportLine, maxLineChars, readImportLine } from './import-lines.ts'
+import { needColumns } from './load-state.ts'
 import { tidyApp } from './maintain-app.ts'
 import { createMarkSet, hashText, type MarkSet, markOf } from './mark-set.ts'
 import { findImportMarks, upsertImportMarks } from './queries.ts'
+import { appendNumber, createNumberList, type NumberList } from './sort-numbers.ts'
 import { storeChanges } from './store-changes.ts'
 import type { StoreContext } from './store-context.ts'
 
@@ -26,6 +28,9 @@ export type ImportSession = {
   finish: () => Promise<ImportResult>
 }
 
+/** As of a change of the app. */
+type KnownMarks = { seq: number; sets: Map<number, MarkSet> }
+
 type Lines = {
   count: number
   words: Uint32Array
@@ -40,7 +45,7 @@ type Lines = {
 export function createImportSession(context: StoreContext, appId: string): ImportSession {
   const decoder = new StringDecoder('utf8')
   const result: ImportResult = { accepted: 0, duplicates: 0, rejected: [], rejectedCount: 0 }
-  const marks = new Map<number, MarkSet>()
+  const marks: KnownMarks = { seq: -1, sets: new Map() }
   let lines = createLines()
   /** Lines are read while those before them are stored. */
   let spare = createLines()
@@ -66,7 +71,7 @@ export function createImportSession(context: StoreContext, appId: string): Impor
     if (stored === undefined) throw new AppError('not_found')
     result.accepted += stored.accepted
     result.duplicates += stored.duplicates
-    full.count = 0
+    clearLines(full)
     await tidyApp(context, appId)
   }
   const startStoring = async () => {
@@ -100,6 +105,13 @@ export function createImportSession(context: StoreContext, appId: string): Impor
       return result
     },
   }
+}
+
+function clearLines(lines: Lines): void {
+  lines.count = 0
+  lines.table = []
+  lines.hashes = []
+  lines.places.clear()
 }
 
 function createLines(): Lines {
@@ -148,18 +160,21 @@ async function storeLines(
   trx: Db,
   state: AppState,
   lines: Lines,
-  marks: Map<number, MarkSet>,
+  marks: KnownMarks,
 ): Promise<{ accepted: number; duplicates: number }> {
   if (lines.count === 0) return { accepted: 0, duplicates: 0 }
+  await needColumns(trx, state)
   const accepted = await markLines(context, trx, state, lines, marks)
   await learnDevices(trx, state, listUnknown(state, lines))
   const newClients: string[] = []
   const numbers = new Uint32Array(lines.count)
   for (let index = 0; index < lines.count; index += 1) {
-    numbers[index] = numberDevice(state, lines.words, index * 4, newClients)
+    numbers[index] = numberDevice(context, state, lines.words, index * 4, newClients)
   }
-  const batch: Batch = { ...lines, numbers }
+  const refusedReleases = await findRefusedReleases(trx, state, lines.table)
+  const batch: Batch = { ...lines, numbers, refusedReleases }
   await storeChanges(context, trx, state, applyObservations(state, batch), newClients)
+  marks.seq = state.seq
   return { accepted, duplicates: lines.count - accepted }
 }
 
@@ -172,35 +187,38 @@ function listUnknown(state: AppState, { words, count }: Lines): string[] {
   return [...unknown]
 }
 
-/** Remembers every line, and returns how many were not known. */
+/**
+ * Remembers every line, and returns how many were not known. Hour by hour: the marks of a whole month would not fit into
+ * memory, and a file need not be in the order of time.
+ */
 async function markLines(
   context: StoreContext,
   trx: Db,
   state: AppState,
   lines: Lines,
-  marks: Map<number, MarkSet>,
+  known: KnownMarks,
 ): Promise<number> {
   const { app } = state
-  const hours = new Set<number>()
-  for (let index = 0; index < lines.count; index += 1) hours.add(hourOf(lines, index))
-  const missing = [...hours].filter((hour) => !marks.has(hour))
-  for (let from = 0; from < missing.length; from += 100) {
-    const startsMs = missing.slice(from, from + 100)
-    for (const hour of startsMs) marks.set(hour, createMarkSet())
-    for (const row of await findImportMarks(trx, { app, startsMs })) marks.set(row.startMs, createMarkSet(row.marks))
+  // Another import of the app may have added to them.
+  if (known.seq !== state.seq) known.sets.clear()
+  const hours = new Map<number, NumberList>()
+  for (let index = 0; index < lines.count; index += 1) {
+    const list = hours.get(hourOf(lines, index)) ?? createNumberList()
+    hours.set(hourOf(lines, index), list)
+    appendNumber(list, index)
   }
   let accepted = 0
-  for (let index = 0; index < lines.count; index += 1) {
-    const hash = lines.hashes[lines.contexts[index] ?? 0] ?? 0
-    const mark = markOf(lines.words, index * 4, lines.times[index] ?? 0, hash)
-    if (marks.get(hourOf(lines, index))?.add(mark) === true) accepted += 1
+  for (const [startMs, { numbers, length }] of [...hours].sort(([a], [b]) => a - b)) {
+    const marks = known.sets.get(startMs) ?? createMarkSet(await findImportMarks(trx, { app, startMs }))
+    for (const index of numbers.subarray(0, length)) {
+      const hash = lines.hashes[lines.contexts[index] ?? 0] ?? 0
+      if (marks.add(markOf(lines.words, index * 4, lines.times[index] ?? 0, hash))) accepted += 1
+    }
+    await upsertImportMarks(trx, { app, startMs, marks: marks.encode(), now: new Date(context.now()) })
+    known.sets.set(startMs, marks)
+    const oldest = known.sets.keys().next().value
+    if (known.sets.size > marksInMemory && oldest !== undefined) known.sets.delete(oldest)
   }
-  for (const startMs of hours) {
-    const set = marks.get(startMs)
-    if (set !== undefined)
-      await upsertImportMarks(trx, { app, startMs, marks: set.encode(), now: new Date(context.now()) })
-  }
-  for (const hour of [...marks.keys()].sort((a, b) => a - b).slice(0, -marksInMemory)) marks.delete(hour)
   return accepted
 }
 

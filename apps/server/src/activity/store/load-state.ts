@@ -17,6 +17,7 @@ import {
 /** Rows of one answer: a chunk takes up to 1.4 MB. */
 const chunksAtOnce = 16
 const changesAtOnce = 16
+const statesAtOnce = 5000
 
 /**
  * Brings what is in memory of an app up to the row, or reads all of it. The row and what is read here must be of the same
@@ -28,7 +29,7 @@ export async function loadState(db: Db, units: UnitCache, known: AppState | unde
   const state = canFollow ? known : createAppState(row)
   if (!canFollow) units.dropApp(row.id)
   await readNames(db, state)
-  await readColumns(db, state)
+  if (state.hasColumns) await readColumns(db, state, state.seq)
   if (canFollow) await forgetChangedUnits(db, units, state)
   else for (const number of await listRemovedDevices(db, { app: row.id })) state.removed.add(number)
   state.seq = row.seq
@@ -42,15 +43,24 @@ async function readNames(db: Db, state: AppState): Promise<void> {
     state.releases.numberOf(version)
   }
   state.storedReleases = state.releases.count()
-  for (const installs of await listInstallStates(db, { app, fromNumber: state.storedStates })) {
-    state.states.load(installs)
+  for (;;) {
+    const states = await listInstallStates(db, { app, fromNumber: state.storedStates, limit: statesAtOnce })
+    for (const installs of states) state.states.load(installs)
+    state.storedStates = state.states.count()
+    if (states.length < statesAtOnce) return
   }
-  state.storedStates = state.states.count()
 }
 
-async function readColumns(db: Db, state: AppState): Promise<void> {
+/** Reads what is known of each device, unless that is in memory. Of the same moment as the state. */
+export async function needColumns(db: Db, state: AppState): Promise<void> {
+  if (state.hasColumns) return
+  await readColumns(db, state, -1)
+  state.hasColumns = true
+}
+
+/** What has changed after `afterSeq`. */
+async function readColumns(db: Db, state: AppState, afterSeq: number): Promise<void> {
   const { app, columns } = state
-  const afterSeq = state.seq
   for (let fromChunk = 0; ; ) {
     const chunks = await listChunks(db, { app, afterSeq, fromChunk, limit: chunksAtOnce })
     for (const { chunk, data } of chunks) decodeChunk(data, columns, chunk)

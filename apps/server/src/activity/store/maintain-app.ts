@@ -5,6 +5,7 @@ import { addPart, createUnit, disposeUnit, removeFromUnit, type Unit, type UnitK
 import { RoaringBitmap32, serializeBitmap } from './bitmaps.ts'
 import { changeApp } from './compact-app.ts'
 import { chunkDevices, encodeChunk } from './device-columns.ts'
+import { needColumns } from './load-state.ts'
 import {
   deleteDeviceChanges,
   deleteHourTotals,
@@ -73,17 +74,20 @@ export async function purgeRemovedDevices(context: StoreContext, appId: string):
   const app = context.states.get(appId)?.app
   if (numbers.length === 0 || app === undefined) return
   for (const kind of ['hours', 'days'] as const) {
-    for (const startMs of await listUnits(context.db, { app, kind })) await mergeUnit(context, { appId, kind, startMs })
+    for (const startMs of await listUnits(context.db, { app, kind }))
+      await mergeUnit(context, { appId, kind, startMs, onlyWithRemoved: true })
   }
-  await changeApp(context, { appId }, async (trx, state) => {
-    await deleteRemovedDevices(trx, { app, numbers })
-    for (const number of numbers) state.removed.delete(number)
-  })
+  await context.exclusively(appId, () =>
+    changeApp(context, { appId }, async (trx, state) => {
+      await deleteRemovedDevices(trx, { app, numbers })
+      for (const number of numbers) state.removed.delete(number)
+    }),
+  )
 }
 
 async function mergeUnit(
   context: StoreContext,
-  input: { appId: string; kind: UnitKind; startMs: number },
+  input: { appId: string; kind: UnitKind; startMs: number; onlyWithRemoved?: boolean },
 ): Promise<void> {
   const { kind, startMs } = input
   await context.exclusively(input.appId, () =>
@@ -92,7 +96,8 @@ async function mergeUnit(
       const unit = createUnit()
       try {
         for (const row of await listParts(trx, { app, kind, startsMs: [startMs] })) addPart(unit, row)
-        removeFromUnit(unit, state.removed)
+        const hasRemoved = removeFromUnit(unit, state.removed)
+        if (input.onlyWithRemoved === true && !hasRemoved) return
         const seq = state.seq + 1
         await deleteParts(trx, { app, kind, startMs })
         await insertParts(trx, { app, kind, seq, parts: listMerged(unit, startMs) })
@@ -130,6 +135,7 @@ async function storeTotal(context: StoreContext, trx: Db, state: AppState, start
 async function mergeColumns(context: StoreContext, appId: string): Promise<void> {
   await context.exclusively(appId, () =>
     changeApp(context, { appId }, async (trx, state) => {
+      await needColumns(trx, state)
       const { app, seq } = state
       for (const index of state.dirtyChunks) {
         const chunk = state.columns.chunks[index] ?? state.columns.chunkOf(index * chunkDevices)

@@ -38,23 +38,23 @@ export async function createPartition(db: Db, input: { kind: UnitKind; timeMs: n
   })
 }
 
-/** Drops the months all of which is older than `keepFrom`, and returns their names. */
-export async function dropOldPartitions(db: Db, input: { kind: UnitKind; keepFrom: Date }): Promise<string[]> {
+/** The months all of which is older than `keepFrom`. */
+export async function listOldPartitions(db: Db, input: { kind: UnitKind; keepFrom: Date }): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select child.relname::text as name from pg_inherits
     join pg_class child on child.oid = inhrelid
     where inhparent = ${sql.lit(tableOf[input.kind])}::regclass order by child.relname`.execute(db)
-  const old = rows.map(({ name }) => name).filter((name) => isOver(name, input.keepFrom))
-  for (const name of old) {
-    await db.transaction().execute(async (trx) => {
-      // Behind a long reader this gives up: whoever wants to read would have to wait behind it.
-      await sql`set local lock_timeout = '1s'`.execute(trx)
-      await sql`lock table ${sql.table(tableOf[input.kind])} in access exclusive mode`.execute(trx)
-      // Another instance may have been faster.
-      await sql`drop table if exists ${sql.table(name)}`.execute(trx)
-    })
-  }
-  return old
+  return rows.map(({ name }) => name).filter((name) => isOver(name, input.keepFrom))
+}
+
+/** Gives up soon behind a long reader: whoever wants to read would have to wait behind it. */
+export async function dropPartition(db: Db, input: { kind: UnitKind; name: string }): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await sql`set local lock_timeout = '1s'`.execute(trx)
+    await sql`lock table ${sql.table(tableOf[input.kind])} in access exclusive mode`.execute(trx)
+    // Another instance may have been faster.
+    await sql`drop table if exists ${sql.table(input.name)}`.execute(trx)
+  })
 }
 
 function isOver(name: string, keepFrom: Date): boolean {

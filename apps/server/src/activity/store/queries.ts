@@ -10,6 +10,11 @@ import { tableOf } from './partitions.ts'
 const rowsPerInsert = 1000
 const devicesPerStatement = 10_000
 
+/** One parameter, however many there are. */
+function anyOf(timesMs: number[]) {
+  return sql<Date>`any(${timesMs.map((ms) => new Date(ms))}::timestamptz[])`
+}
+
 export type AppRow = { id: number; app_id: string; seq: number; epoch: number; device_count: number }
 
 /** Apps that have segments, those whose segments wait longest first. */
@@ -31,13 +36,18 @@ export async function appExists(db: Db, input: { appId: string }): Promise<boole
   return row !== undefined
 }
 
-/** Makes the row of an app on which everything else hangs. */
+/** Makes the row of an app on which everything else hangs. Not of one that is gone or going. */
 export async function insertApp(db: Db, input: { appId: string }): Promise<void> {
-  await db
-    .insertInto('activity_apps')
-    .values({ app_id: input.appId })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
+  await sql`
+    insert into activity_apps (app_id) select id from apps where id = ${input.appId} for key share
+    on conflict do nothing`.execute(db)
+}
+
+/** Which of the versions are releases of the app. */
+export async function listExistingReleases(db: Db, input: { appId: string; versions: string[] }): Promise<string[]> {
+  const { rows } = await sql<{ version: string }>`
+    select version from releases where app_id = ${input.appId} and version = any(${input.versions}::text[])`.execute(db)
+  return rows.map(({ version }) => version)
 }
 
 export async function findApp(db: Db, input: { appId: string }): Promise<AppRow | undefined> {
@@ -284,13 +294,17 @@ export async function insertReleases(
     from unnest(${versions}::text[]) with ordinality as release (version, position)`.execute(db)
 }
 
-export async function listInstallStates(db: Db, input: { app: number; fromNumber: number }): Promise<Installs[]> {
+export async function listInstallStates(
+  db: Db,
+  input: { app: number; fromNumber: number; limit: number },
+): Promise<Installs[]> {
   const rows = await db
     .selectFrom('activity_install_states')
     .select('installs')
     .where('app', '=', input.app)
     .where('number', '>=', input.fromNumber)
     .orderBy('number')
+    .limit(input.limit)
     .execute()
   return rows.map(({ installs }) => installs)
 }
@@ -356,11 +370,7 @@ export async function deleteHourTotals(db: Db, input: { app: number; startsMs: n
   await db
     .deleteFrom('activity_hour_totals')
     .where('app', '=', input.app)
-    .where(
-      'start',
-      'in',
-      input.startsMs.map((ms) => new Date(ms)),
-    )
+    .where('start', '=', anyOf(input.startsMs))
     .execute()
 }
 
@@ -423,21 +433,13 @@ export async function subtractEventCounts(db: Db, input: { app: number; counts: 
   await db.deleteFrom('activity_event_counts').where('app', '=', app).where('count', '=', 0).execute()
 }
 
-export async function findImportMarks(
-  db: Db,
-  input: { app: number; startsMs: number[] },
-): Promise<{ startMs: number; marks: Buffer }[]> {
-  const rows = await db
-    .selectFrom('activity_import_marks')
-    .select(['start', 'marks'])
-    .where('app', '=', input.app)
-    .where(
-      'start',
-      'in',
-      input.startsMs.map((ms) => new Date(ms)),
-    )
-    .execute()
-  return rows.map(({ start, marks }) => ({ startMs: start.getTime(), marks }))
+export async function findImportMarks(db: Db, input: { app: number; startMs: number }): Promise<Buffer | undefined> {
+  const start = sql.lit(new Date(input.startMs).toISOString())
+  const [row] = await readBinaryRows(
+    db,
+    sql`select marks from activity_import_marks where app = ${sql.lit(input.app)} and start = ${start}`,
+  )
+  return row?.[0] ?? undefined
 }
 
 export async function upsertImportMarks(
@@ -461,28 +463,28 @@ export async function deleteOldCounts(db: Db, input: { hoursBefore: Date; counts
   await db.deleteFrom('activity_event_counts').where('start', '<', input.countsBefore).execute()
 }
 
-/** The tables that have rows of an app by its number. */
-const tablesOfApp = [
-  'activity_devices',
-  'activity_removed_devices',
-  'activity_device_chunks',
-  'activity_device_changes',
-  'activity_releases',
-  'activity_install_states',
-  'activity_hours',
-  'activity_days',
-  'activity_hour_totals',
-  'activity_event_counts',
-  'activity_import_marks',
-] as const
+/** The tables that have rows of an app by its number, with how many to remove at once: rows of bitmaps are large. */
+const tablesOfApp = {
+  activity_devices: 5000,
+  activity_removed_devices: 5000,
+  activity_device_chunks: 20,
+  activity_device_changes: 100,
+  activity_releases: 5000,
+  activity_install_states: 5000,
+  activity_hours: 200,
+  activity_days: 50,
+  activity_hour_totals: 5000,
+  activity_event_counts: 5000,
+  activity_import_marks: 50,
+} as const
 
-/** Removes what is recorded of an app, at most `limit` rows of each table. Returns how many rows it was. */
-export async function deleteRowsOfApp(db: Db, input: { app: number; limit: number }): Promise<number> {
+/** Removes some of what is recorded of an app. Returns how many rows it was. */
+export async function deleteRowsOfApp(db: Db, input: { app: number }): Promise<number> {
   let deleted = 0
-  for (const table of tablesOfApp) {
+  for (const [table, limit] of Object.entries(tablesOfApp)) {
     const { numAffectedRows } = await sql`
       delete from ${sql.table(table)} where (tableoid, ctid) in (
-        select tableoid, ctid from ${sql.table(table)} where app = ${input.app} limit ${input.limit}
+        select tableoid, ctid from ${sql.table(table)} where app = ${input.app} limit ${limit}
       )`.execute(db)
     deleted += Number(numAffectedRows ?? 0n)
   }

@@ -122,7 +122,11 @@ async function loadUnits(reader: Reader, names: UnitName[]): Promise<Unit[]> {
     }
   }
   const loaded: Unit[] = []
-  for (const [index, unit] of units.entries()) loaded.push(unit ?? (await uniteDays(reader, names[index] as UnitName)))
+  for (const [index, unit] of units.entries()) {
+    const name = names[index] as UnitName
+    // The same days may be asked for twice.
+    loaded.push(unit ?? findUnit(reader, name) ?? (await uniteDays(reader, name)))
+  }
   return loaded
 }
 

@@ -1,9 +1,6 @@
 import { deleteApp, deleteRowsOfApp, deleteSegmentsOfApp, findApp, lockApp } from './queries.ts'
 import type { StoreContext } from './store-context.ts'
 
-/** Rows that one statement removes: it must end well before a statement is given up. */
-const rowsAtOnce = 5000
-
 /** Removes what is recorded of an app that was deleted. Whatever breaks it off, it can begin again. */
 export async function removeApp(context: StoreContext, input: { appId: string }): Promise<void> {
   const { appId } = input
@@ -12,12 +9,11 @@ export async function removeApp(context: StoreContext, input: { appId: string })
   if (row === undefined) return
   context.states.delete(appId)
   context.units.dropApp(row.id)
-  const limit = rowsAtOnce
-  while ((await deleteRowsOfApp(context.db, { app: row.id, limit })) > 0);
+  while ((await deleteRowsOfApp(context.db, { app: row.id })) > 0);
   await context.db.transaction().execute(async (trx) => {
     // What a last import has added meanwhile goes with the row that it would have to lock.
     if ((await lockApp(trx, { appId })) === undefined) return
-    while ((await deleteRowsOfApp(trx, { app: row.id, limit })) > 0);
+    while ((await deleteRowsOfApp(trx, { app: row.id })) > 0);
     await deleteApp(trx, { app: row.id })
   })
 }

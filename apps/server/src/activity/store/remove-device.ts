@@ -2,10 +2,12 @@ import { formatClientKey, readClientKey } from '../client-key.ts'
 import type { AppState } from './app-state.ts'
 import { changeApp, compactSegments, findOrInsertApp, learnDevices } from './compact-app.ts'
 import { encodeChanges } from './device-columns.ts'
+import { needColumns } from './load-state.ts'
 import {
   deleteAllHourTotals,
   deleteDevice,
   deleteEventsOfDevice,
+  findLastSegmentId,
   insertDeviceChange,
   insertRemovedDevice,
   subtractEventCounts,
@@ -26,7 +28,10 @@ export async function removeDevice(
   const removed = await changeApp(context, { appId: input.appId }, async (trx, state) => {
     // First the events: those that are found have their observations among the segments, or these are counted already.
     const counts = await deleteEventsOfDevice(trx, input)
-    while ((await compactSegments(context, trx, state)).lastSegmentId !== undefined);
+    const target = (await findLastSegmentId(trx, { appId: input.appId })) ?? -1
+    for (let last: number | undefined = -1; last !== undefined && last < target; ) {
+      last = (await compactSegments(context, trx, state)).lastSegmentId
+    }
     const { app } = state
     if (counts.length > 0) await subtractEventCounts(trx, { app, counts })
     const key = readClientKey(input.clientId)
@@ -34,6 +39,7 @@ export async function removeDevice(
     await learnDevices(trx, state, [client])
     const number = state.directory.find(key, 0)
     if (number === undefined) return counts.length > 0
+    await needColumns(trx, state)
     forget(state, key, number)
     await deleteDevice(trx, { app, client })
     await insertRemovedDevice(trx, { app, number })

@@ -1,8 +1,9 @@
 import { dayMs } from './apply-observations.ts'
+import type { UnitKind } from './bitmap-units.ts'
 import { purgeRemovedDevices } from './maintain-app.ts'
-import { dropOldPartitions } from './partitions.ts'
+import { dropPartition, listOldPartitions } from './partitions.ts'
 import { deleteOldCounts, deleteOldImportMarks, deleteOldWriters, listAppsWithRemovedDevices } from './queries.ts'
-import { drainApp } from './read-app.ts'
+import { readApp } from './read-app.ts'
 import { oldestKeptMs } from './store-changes.ts'
 import type { StoreContext } from './store-context.ts'
 
@@ -13,21 +14,27 @@ const marksKeptMs = 7 * dayMs
 export async function keepRetention(context: StoreContext): Promise<void> {
   const hoursFrom = new Date(oldestKeptMs(context, 'hours'))
   const daysFrom = new Date(oldestKeptMs(context, 'days'))
-  for (const [kind, keepFrom] of [
-    ['hours', hoursFrom],
-    ['days', daysFrom],
-  ] as const) {
-    for (const partition of await dropOldPartitions(context.db, { kind, keepFrom })) {
-      context.partitions.delete(partition)
-      context.log.info({ partition }, 'dropped a month of device activity')
-    }
-  }
+  await dropOldMonths(context, 'hours', hoursFrom)
+  await dropOldMonths(context, 'days', daysFrom)
   await deleteOldCounts(context.db, { hoursBefore: hoursFrom, countsBefore: daysFrom })
   await deleteOldImportMarks(context.db, { before: new Date(context.now() - marksKeptMs) })
   await deleteOldWriters(context.db, { before: daysFrom })
   for (const appId of await listAppsWithRemovedDevices(context.db)) {
     // Its state has to be in memory.
-    await context.exclusively(appId, () => drainApp(context, appId))
+    await readApp(context, appId, async () => undefined)
     await purgeRemovedDevices(context, appId)
+  }
+}
+
+/** One that is in use is left for the next time. */
+async function dropOldMonths(context: StoreContext, kind: UnitKind, keepFrom: Date): Promise<void> {
+  for (const name of await listOldPartitions(context.db, { kind, keepFrom })) {
+    try {
+      await dropPartition(context.db, { kind, name })
+      context.partitions.delete(name)
+      context.log.info({ partition: name }, 'dropped a month of device activity')
+    } catch (error) {
+      context.log.warn({ err: error, partition: name }, 'cannot drop a month of device activity now')
+    }
   }
 }

@@ -36,7 +36,7 @@ export async function storeChanges(
   if (changes.dropped > 0) {
     context.log.warn(
       { appId, observations: changes.dropped },
-      'not counted: too many release versions or patch numbers',
+      'not counted: too many devices, release versions or patch numbers',
     )
   }
   if (newClients.length > 0) {
@@ -107,7 +107,7 @@ async function storeAdditions(
     const { name } = partitionOf(target.kind, startMs)
     if (context.partitions.has(name)) continue
     // On another connection: it must be there for everybody, whatever becomes of this transaction.
-    await createPartition(context.db, { kind: target.kind, timeMs: startMs })
+    await createPartition(context.partitionDb, { kind: target.kind, timeMs: startMs })
     context.partitions.add(name)
   }
   const parts = additions.map(({ startMs, key, sorted }) => ({ startMs, key, devices: serializeSorted(sorted) }))

@@ -23,6 +23,10 @@ export type StoreContext = {
   states: StateCache
   /** Unix ms, as the service has it. */
   now: () => number
+  /** For partitions, whose making must not wait for a connection that whoever needs them has. */
+  partitionDb: Db
+  /** An app may have so many; whoever is new then is not counted. */
+  maxDevices: number
   hourlyRetentionDays: number
   dailyRetentionDays: number
   log: Pick<Logger, 'warn' | 'error' | 'info'>

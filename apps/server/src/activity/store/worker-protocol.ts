@@ -3,16 +3,17 @@ import type { ActivityStore, ImportResult, StoreMeasures } from '../activity-sto
 
 /** What the worker does for the main thread. An import comes in pieces. */
 export type WorkerMethods = Omit<ActivityStore, 'importObservations' | 'stop' | 'start' | 'measure'> & {
-  beginImport: (input: { appId: string }) => Promise<number>
-  continueImport: (input: { id: number; bytes: Uint8Array }) => Promise<void>
-  finishImport: (input: { id: number }) => Promise<ImportResult>
-  abandonImport: (input: { id: number }) => Promise<void>
+  beginImport: (input: { appId: string }) => Promise<string>
+  continueImport: (input: { id: string; bytes: Uint8Array }) => Promise<void>
+  finishImport: (input: { id: string }) => Promise<ImportResult>
+  abandonImport: (input: { id: string }) => Promise<void>
 }
 export type MethodName = keyof WorkerMethods
 
 export type WorkerOptions = {
   connectionString: string
   cacheBytes: number
+  maxDevices: number
   hourlyRetentionDays: number
   dailyRetentionDays: number
 }

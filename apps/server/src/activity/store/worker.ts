@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import { createPool } from '../../db/connection.ts'
+import { createDb, createPool } from '../../db/connection.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { AppError } from '../../errors.ts'
 import { countAdoption, countDevices, countHourly, countNewDevices, countVersions, findFirstTime } from './answers.ts'
@@ -19,6 +20,8 @@ import type { CallError, FromWorker, ToWorker, WorkerMethods, WorkerOptions } fr
 
 /** One for what is asked or compacted, one for partitions, one for what the loop looks up meanwhile. */
 const maxConnections = 4
+/** Imports at a time: each has up to 50 MB of lines in memory. */
+const maxImports = 8
 
 const port = parentPort
 if (port === null) throw new Error('this is the program of a worker thread')
@@ -29,10 +32,15 @@ yieldToChecks()
 const pool = createPool(options.connectionString, maxConnections)
 pool.on('error', () => undefined)
 const db = createBulkDb(pool)
+const partitionPool = createPool(options.connectionString, 1)
+partitionPool.on('error', () => undefined)
+const partitionDb = createDb(partitionPool)
 /** How far the service's clock is from this machine's (ms): tests have their own. */
 let clockOffsetMs = 0
 const context: StoreContext = createStoreContext({
   db,
+  partitionDb,
+  maxDevices: options.maxDevices,
   now: () => Date.now() + clockOffsetMs,
   cacheBytes: options.cacheBytes,
   hourlyRetentionDays: options.hourlyRetentionDays,
@@ -59,15 +67,15 @@ async function answer({ call, method, input, nowMs }: Extract<ToWorker, { call: 
 async function stop(): Promise<void> {
   await compacting.stop()
   await db.destroy()
+  await partitionDb.destroy()
   port?.close()
 }
 
 function createMethods(context: StoreContext): WorkerMethods {
-  const imports = new Map<number, ImportSession>()
-  let lastImport = 0
+  const imports = new Map<string, ImportSession>()
   const read = async <Result>(appId: string, nothing: Result, use: (reader: Reader) => Promise<Result> | Result) =>
     (await readApp(context, appId, async (reader) => await use(reader))) ?? nothing
-  const findImport = (id: number) => {
+  const findImport = (id: string) => {
     const session = imports.get(id)
     if (session === undefined) throw new Error(`there is no import ${id}`)
     return session
@@ -105,9 +113,11 @@ function createMethods(context: StoreContext): WorkerMethods {
     keepRetention: () => keepRetention(context),
     beginImport: async ({ appId }) => {
       if (!(await findOrInsertApp(context, appId))) throw new AppError('not_found')
-      lastImport += 1
-      imports.set(lastImport, createImportSession(context, appId))
-      return lastImport
+      if (imports.size >= maxImports) throw new AppError('unavailable', undefined, { retryAfterSeconds: 30 })
+      // Not by number: after a restart of this thread an import that goes on must not meet another.
+      const id = randomUUID()
+      imports.set(id, createImportSession(context, appId))
+      return id
     },
     continueImport: ({ id, bytes }) => findImport(id).take(bytes),
     finishImport: async ({ id }) => {
