@@ -21,13 +21,17 @@ type Call = { resolve: (value: unknown) => void; reject: (error: unknown) => voi
  */
 export function createActivityStore(options: {
   connectionString: string
-  config: Pick<Config, 'metricsCacheBytes' | 'maxDevicesPerApp' | 'hourlyRetentionDays' | 'dailyRetentionDays'>
+  config: Pick<
+    Config,
+    'databaseUrl' | 'metricsCacheBytes' | 'maxDevicesPerApp' | 'hourlyRetentionDays' | 'dailyRetentionDays'
+  >
   clock: () => Date
   log: Logger
 }): ActivityStore {
   const { config, clock, log } = options
   const workerData: WorkerOptions = {
     connectionString: options.connectionString,
+    isDatabaseEmbedded: config.databaseUrl === undefined,
     cacheBytes: config.metricsCacheBytes,
     maxDevices: config.maxDevicesPerApp,
     hourlyRetentionDays: config.hourlyRetentionDays,

@@ -12,6 +12,8 @@ export type MethodName = keyof WorkerMethods
 
 export type WorkerOptions = {
   connectionString: string
+  /** The database is a process of this machine. */
+  isDatabaseEmbedded: boolean
   cacheBytes: number
   maxDevices: number
   hourlyRetentionDays: number

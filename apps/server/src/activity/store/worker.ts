@@ -3,6 +3,7 @@ import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
+import type pg from 'pg'
 import { createDb, createPool } from '../../db/connection.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { AppError } from '../../errors.ts'
@@ -31,6 +32,7 @@ const send = (message: FromWorker) => port.postMessage(message)
 yieldToChecks()
 const pool = createPool(options.connectionString, maxConnections)
 pool.on('error', () => undefined)
+if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
 const db = createBulkDb(pool)
 const partitionPool = createPool(options.connectionString, 1)
 partitionPool.on('error', () => undefined)
@@ -161,6 +163,16 @@ function createLog(): StoreContext['log'] {
 function yieldToChecks(): void {
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_BELOW_NORMAL)
+  } catch {
+    // Nothing depends on it.
+  }
+}
+
+/** What PostgreSQL does for this thread is half of the work, and yields as well where it runs on this machine. */
+async function letBackendYield(client: pg.PoolClient): Promise<void> {
+  try {
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    if (rows[0] !== undefined) setPriority(rows[0].pid, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
     // Nothing depends on it.
   }
