@@ -2,6 +2,7 @@ import { findJsonProblem, isStorableText } from '@godwit/contract'
 import type { Adapter, AdapterPayload, errors } from 'oidc-provider'
 import type { Db } from '../db/connection.ts'
 import { hashToken } from '../random-tokens.ts'
+import { revokeSession } from '../sessions/queries.ts'
 
 /**
  * Of these the id is the secret that the client holds, so that it is kept as a hash only. Not of a device code: it is found
@@ -80,6 +81,8 @@ export function createRecords(options: {
       },
       async revokeByGrantId(grantId) {
         await db.deleteFrom('authorization_records').where('grant_id', '=', grantId).execute()
+        // The library waits for this, but not for whoever listens to `grant.revoked`: a token must not outlive the answer.
+        await revokeSession(db, { id: grantId, at: clock() })
       },
     }
   }
