@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit.ts'
 import { findOrCreateSecret } from '../server-secrets.ts'
 import { accessTokenLifetimeSeconds } from '../sessions/access-tokens.ts'
-import { findLiveSession, revokeSession, updateSessionExpiry } from '../sessions/queries.ts'
+import { findLiveSession, updateSessionExpiry } from '../sessions/queries.ts'
 import type { SigningKey } from '../sessions/signing-keys.ts'
 import { findUser } from '../users/queries.ts'
 import { listClients } from './clients.ts'
@@ -81,11 +81,6 @@ async function build(
   // Whatever proxies say, our URLs are those of GODWIT_PUBLIC_URL: `prepareRequest` sets the headers that are read.
   provider.proxy = true
   provider.use(answerFaults(deps))
-  provider.on('grant.revoked', (_ctx, grantId) => {
-    revokeSession(deps.db, { id: grantId, at: deps.clock() }).catch((error: unknown) =>
-      deps.log.error({ err: error }, 'the session of a revoked grant could not be ended'),
-    )
-  })
   provider.on('server_error', (_ctx, error) => deps.log.error({ err: error }, 'authorization server'))
   return provider
 }

@@ -77,12 +77,13 @@ export function createRecords(options: {
         if (numUpdatedRows === 0n) throw new InvalidGrant(`${model} already consumed`)
       },
       async destroy(id) {
+        // The session of a grant ends with it. Here, since the library does not wait for whoever listens to
+        // `grant.revoked`, and a token must not outlive the answer.
+        if (model === 'Grant') await revokeSession(db, { id, at: clock() })
         await db.deleteFrom('authorization_records').where('model', '=', model).where('id', '=', toKey(id)).execute()
       },
       async revokeByGrantId(grantId) {
         await db.deleteFrom('authorization_records').where('grant_id', '=', grantId).execute()
-        // The library waits for this, but not for whoever listens to `grant.revoked`: a token must not outlive the answer.
-        await revokeSession(db, { id: grantId, at: clock() })
       },
     }
   }
