@@ -12,6 +12,8 @@ export type Round = {
   maxChecks: number
   /** The bodies to send, in turn. */
   bodies: string[]
+  /** Sleeps while it waits for answers, as most load generators do, and leaves what it does not need of a core to others. */
+  sleeps?: boolean
 }
 export type Outcome = { checks: number; seconds: number; p50Ms: number; p99Ms: number }
 
@@ -34,7 +36,7 @@ async function run(round: Round): Promise<Outcome> {
     latencies[checks] = latencyMs
     checks += 1
   }
-  const stopSpinning = keepAwake()
+  const stopSpinning = round.sleeps === true ? () => {} : keepAwake()
   const lanes = Array.from({ length: round.connections }, async () => {
     if (round.connection === 'kept alive') return await converse(round.port, take, record)
     for (let request = take(); request !== undefined; request = take()) {

@@ -7,7 +7,7 @@ export type Sample = Outcome & { serverCpuSeconds: number; mainCpuSeconds: numbe
 /** A server, and the bodies that it is sent in turn. */
 export type Contestant = { name: string; server: Server; bodies: string[] }
 
-export type RoundOptions = Pick<Round, 'connection' | 'connections'> & {
+export type RoundOptions = Pick<Round, 'connection' | 'connections' | 'sleeps'> & {
   rounds: number
   roundMs: number
   warmUpMs: number
@@ -37,7 +37,7 @@ export async function takeTurns(
 async function load(
   generator: ChildProcess,
   { server, bodies }: Contestant,
-  options: Pick<Round, 'connection' | 'connections' | 'durationMs'>,
+  options: Pick<Round, 'connection' | 'connections' | 'sleeps' | 'durationMs'>,
 ): Promise<Sample> {
   const readCpu = () => Promise.all([server.readCpuSeconds(), server.readMainCpuSeconds()])
   const before = await readCpu()

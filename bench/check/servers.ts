@@ -36,9 +36,12 @@ export async function startBareServer(answer: string): Promise<Server> {
   return toServer(child, Number(port))
 }
 
+/** As `npm start` does. */
+const nodeFlags = ['--min-semi-space-size=16']
+
 function spawnServer(file: string, parameters: string[], environment: Record<string, string>): ChildProcess {
   const path = new URL(file, import.meta.url).pathname
-  return spawn(process.execPath, [path, ...parameters], {
+  return spawn(process.execPath, [...nodeFlags, path, ...parameters], {
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

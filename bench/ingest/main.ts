@@ -99,22 +99,27 @@ async function benchChecks(folder: string): Promise<void> {
   }
   const generator = fork(new URL('../check/load.ts', import.meta.url).pathname)
   const rounds = Number(options.rounds)
-  const samples = await takeTurns(generator, contestants, {
-    connection: 'kept alive',
-    connections,
-    rounds,
-    roundMs,
-    warmUpMs,
-    pauseMs,
-  })
-  generator.kill()
-  for (const { server } of contestants) await server.stop()
   console.log(
     `Checks over HTTP, ${connections} connections, medians of ${rounds} alternating rounds of ${roundMs / 1000} s.`,
   )
   console.log(
     'Ratios are medians of those of each turn. CPU time of the thread that answers, and of the whole process with the thread that compacts.\n',
   )
+  const modes = [
+    { sleeps: true, name: 'sleeps while it waits' },
+    { sleeps: false, name: 'never sleeps, and so takes a core from what the server does beside answering' },
+  ]
+  for (const { sleeps, name } of modes) {
+    const load = { connection: 'kept alive', connections, rounds, roundMs, warmUpMs, pauseMs, sleeps } as const
+    const samples = await takeTurns(generator, contestants, load)
+    console.log(`The load generator ${name}:\n`)
+    reportChecks(samples)
+  }
+  generator.kill()
+  for (const { server } of contestants) await server.stop()
+}
+
+function reportChecks(samples: Map<string, Sample[]>): void {
   console.log('| recording | checks/s | ratio | p50 ms | p99 ms | ratio | CPU µs/check | ratio | of the process |')
   console.log('|---|---:|---:|---:|---:|---:|---:|---:|---:|')
   const base = samples.get('off') ?? []

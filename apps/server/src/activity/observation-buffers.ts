@@ -22,12 +22,15 @@ export type ObservationBuffers = {
 
 type Known = { platform: ReleasePlatform; rolledBack: readonly number[]; context: number }
 type AppBuffer = { builder: SegmentBuilder; releases: Map<string, Map<number, Known[]>> }
+type Last = Known & { app: AppBuffer; appId: string; release: string; running: number }
 
 export function createObservationBuffers(): ObservationBuffers {
   let apps = new Map<string, AppBuffer>()
   let finished: SegmentBytes[] = []
   let records = 0
   let contextsSizeBytes = 0
+  /** Most checks differ from the one before them in their device only, and need no search. */
+  let last: Last | undefined
 
   const openApp = (appId: string): AppBuffer => {
     const app = { builder: createSegmentBuilder(), releases: new Map() }
@@ -63,20 +66,27 @@ export function createObservationBuffers(): ObservationBuffers {
     return context
   }
 
+  const findOrAddContext = (check: PatchCheckRequest, running: number, rolledBack: readonly number[]): Last => {
+    const { app_id: appId, release_version: release, platform } = check
+    let app = apps.get(appId) ?? openApp(appId)
+    let context = findContext(app, check, running, rolledBack)
+    if (context === undefined) {
+      if (app.builder.contextCount() === maxContexts) {
+        finish(appId, app)
+        app = openApp(appId)
+      }
+      context = addContext(app, check, running, rolledBack)
+    }
+    return { app, appId, release, platform, running, rolledBack, context }
+  }
+
   return {
     add: (check, clientId, rolledBack, timeMs) => {
-      const appId = check.app_id
-      let app = apps.get(appId) ?? openApp(appId)
       const running = runningPatchOf(check)
-      let context = findContext(app, check, running, rolledBack)
-      if (context === undefined) {
-        if (app.builder.contextCount() === maxContexts) {
-          finish(appId, app)
-          app = openApp(appId)
-        }
-        context = addContext(app, check, running, rolledBack)
+      if (last === undefined || !isAlike(last, check, running, rolledBack)) {
+        last = findOrAddContext(check, running, rolledBack)
       }
-      app.builder.add(context, timeMs, clientId)
+      last.app.builder.add(last.context, timeMs, clientId)
       records += 1
     },
     isFull: () => records >= maxRecords || contextsSizeBytes >= maxContextBytes,
@@ -86,6 +96,7 @@ export function createObservationBuffers(): ObservationBuffers {
       const taken = finished
       apps = new Map()
       finished = []
+      last = undefined
       records = 0
       contextsSizeBytes = 0
       return taken
@@ -98,6 +109,16 @@ function runningPatchOf({ current_patch_number, patch_number }: PatchCheckReques
   // The key alone says that the updater knows: null is the base release, as 0 is.
   if (current_patch_number !== undefined) return current_patch_number ?? 0
   return patch_number ?? untold
+}
+
+function isAlike(last: Last, check: PatchCheckRequest, running: number, rolledBack: readonly number[]): boolean {
+  return (
+    last.rolledBack === rolledBack &&
+    last.running === running &&
+    last.platform === check.platform &&
+    last.release === check.release_version &&
+    last.appId === check.app_id
+  )
 }
 
 /** Lists are compared by identity: the index of what devices are offered has one per state of a release. */

@@ -13,7 +13,7 @@ import { createObservationBuffers } from './observation-buffers.ts'
 import { openSpool } from './spool.ts'
 
 /** Checks are gathered for as long. With the patience of the frame writer and an fsync, what a SIGKILL can lose. */
-const gatherMs = 75
+const gatherMs = 100
 /** As long as a release_version may be. What is longer has no release, and would take more room than it is worth. */
 const maxNameLength = 256
 /** Frames that wait in memory, when not even the disk takes them. */
