@@ -10,6 +10,7 @@ import { createDb, createPool, type Db } from '../../apps/server/src/db/connecti
 import { migrateToLatest } from '../../apps/server/src/db/migrate.ts'
 import { startEmbeddedPostgres } from '../../apps/server/src/embedded-postgres/index.ts'
 import { createAccount } from '../../apps/server/src/users/actions.ts'
+import { atTheEnd, runAndClose } from '../closing.ts'
 import { type LoadedLog, loadEvents } from './load-events.ts'
 import { measurePages } from './read-pages.ts'
 import { measureWriters } from './write-events.ts'
@@ -32,23 +33,11 @@ const { values: options } = parseArgs({
 })
 
 const silent = pino({ level: 'warn' })
-const closers: (() => Promise<unknown>)[] = []
-let closing: Promise<void> | undefined
-// Also whoever comes second waits for it: a signal fails what is running, and its failure must not end us half-closed.
-const closeAll = () => {
-  closing ??= (async () => {
-    for (const close of closers.splice(0).toReversed()) await close().catch(() => undefined)
-  })()
-  return closing
-}
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
-try {
+await runAndClose(async () => {
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}`)
   if (options.only !== 'write') await benchReading()
   if (options.only !== 'read') await benchWriting()
-} finally {
-  await closeAll()
-}
+})
 
 async function benchReading(): Promise<void> {
   // Not durable: only the load would be slower, and no page is written while they are read.
@@ -56,7 +45,7 @@ async function benchReading(): Promise<void> {
   const log = (await findLog(db)) ?? (await makeLog(db))
   const config = readConfig({ GODWIT_DATA_DIR: dataDir })
   const { deps, close } = await createDeps({ config, log: silent, connectionString, clock: () => log.end })
-  closers.push(close)
+  atTheEnd(close)
   await measurePages(deps, { log, pages: Number(options.pages) })
 }
 
@@ -68,16 +57,16 @@ async function benchWriting(): Promise<void> {
 
 async function openDatabase({ durable, keep }: { durable: boolean; keep: string | undefined }) {
   const dataDir = keep ?? (await mkdtemp(join(tmpdir(), 'godwit-bench-audit-')))
-  if (keep === undefined) closers.push(() => rm(dataDir, { recursive: true, force: true }))
+  if (keep === undefined) atTheEnd(() => rm(dataDir, { recursive: true, force: true }))
   const postgres = await startEmbeddedPostgres({ dataDir, log: silent, durable })
-  closers.push(() => postgres.stop())
+  atTheEnd(() => postgres.stop())
   const pool = createPool(postgres.connectionString, 40)
   // The load is one long statement; the service's limits are for its own.
   Object.assign(pool.options, { statement_timeout: 0, query_timeout: 0, idle_in_transaction_session_timeout: 0 })
   // Connections that have been told to end may meet the end of PostgreSQL first.
   pool.on('error', () => undefined)
   const db = createDb(pool)
-  closers.push(() => db.destroy())
+  atTheEnd(() => db.destroy())
   await migrateToLatest(db)
   return { db, dataDir, connectionString: postgres.connectionString }
 }

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PatchCheckResponse } from '@godwit/contract'
+import { atTheEnd, runAndClose } from '../closing.ts'
 import { publishPatches } from './publish-patches.ts'
 import { ratio, summarize, takeTurns } from './rounds.ts'
 import { adminKey, startBareServer, startGodwit } from './servers.ts'
@@ -20,31 +21,21 @@ const connections = 50
 const devices = 20_000
 const kinds = ['kept alive', 'new'] as const
 
-const closers: (() => Promise<unknown>)[] = []
-const closeAll = async () => {
-  for (const close of closers.splice(0).toReversed()) await close()
-}
-// The servers are processes of their own, and would outlive us.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
-try {
-  await bench()
-} finally {
-  await closeAll()
-}
+await runAndClose(bench)
 
 async function bench(): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), 'godwit-bench-'))
-  closers.push(() => rm(dataDir, { recursive: true, force: true }))
+  atTheEnd(() => rm(dataDir, { recursive: true, force: true }))
   const godwit = await startGodwit(dataDir)
-  closers.push(godwit.stop)
+  atTheEnd(godwit.stop)
   const baseUrl = `http://127.0.0.1:${godwit.port}`
   const check = await publishPatches(baseUrl, adminKey)
   const bodies = Array.from({ length: devices }, () => JSON.stringify({ ...check, client_id: randomUUID() }))
   const answer = await ask(baseUrl, bodies[0] ?? '')
   const bare = await startBareServer(answer)
-  closers.push(bare.stop)
+  atTheEnd(bare.stop)
   const generator = fork(new URL('./load.ts', import.meta.url).pathname)
-  closers.push(async () => generator.kill())
+  atTheEnd(async () => generator.kill())
 
   const contestants = [
     { name: 'bare node:http', server: bare, bodies },

@@ -10,6 +10,7 @@ import { startEmbeddedPostgres } from '../../apps/server/src/embedded-postgres/i
 import { publishPatches } from '../check/publish-patches.ts'
 import { compareTurns, type Sample, summarize, takeTurns } from '../check/rounds.ts'
 import { adminKey, startGodwit } from '../check/servers.ts'
+import { atTheEnd, runAndClose } from '../closing.ts'
 import { measureAccepting } from './accept.ts'
 import { type Loss, measureLoss } from './kill.ts'
 
@@ -43,22 +44,12 @@ const disturbances: { name: string; disturb: (client: pg.Client) => Promise<() =
   },
 ]
 
-const closers: (() => Promise<unknown>)[] = []
-const closeAll = async () => {
-  for (const close of closers.splice(0).toReversed()) await close()
-}
-// The servers are processes of their own, and would outlive us.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
-try {
-  await bench()
-} finally {
-  await closeAll()
-}
+await runAndClose(bench)
 
 async function bench(): Promise<void> {
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}\n`)
   const folder = await mkdtemp(join(tmpdir(), 'godwit-bench-ingest-'))
-  closers.push(() => rm(folder, { recursive: true, force: true }))
+  atTheEnd(() => rm(folder, { recursive: true, force: true }))
   const isWanted = (part: string) => options.only === undefined || options.only === part
   if (isWanted('accept')) await benchAccepting(join(folder, 'accept'))
   if (isWanted('checks')) await benchChecks(folder)
@@ -67,7 +58,7 @@ async function bench(): Promise<void> {
 
 async function openDatabase(dataDir: string): Promise<{ connectionString: string; stop: () => Promise<void> }> {
   const database = await startEmbeddedPostgres({ dataDir, log: pino({ level: 'warn' }) })
-  closers.push(() => database.stop())
+  atTheEnd(() => database.stop())
   return database
 }
 
@@ -92,7 +83,7 @@ async function benchChecks(folder: string): Promise<void> {
   const contestants = []
   for (const setting of ['off', 'on']) {
     const server = await startGodwit(join(folder, setting), { GODWIT_ACTIVITY: setting })
-    closers.push(server.stop)
+    atTheEnd(server.stop)
     const check = await publishPatches(`http://127.0.0.1:${server.port}`, adminKey)
     const bodies = Array.from({ length: devices }, () => JSON.stringify({ ...check, client_id: randomUUID() }))
     contestants.push({ name: setting, server, bodies })

@@ -4,6 +4,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { adminKey } from '../check/servers.ts'
+import { atTheEnd, runAndClose } from '../closing.ts'
 import { type ActivityCounts, clientIdOf, type Plan } from './activity.ts'
 import { measureChecks } from './check-latency.ts'
 import { findDuckDb, loadDuckDbRows } from './duckdb.ts'
@@ -60,21 +61,7 @@ const plan: Plan = {
   launchesPerDay: Number(options['launches-per-day']),
 }
 
-const closers: (() => Promise<unknown>)[] = []
-let closing: Promise<void> | undefined
-// Also whoever comes second waits for it: a signal fails what is running, and its failure must not end us half-closed.
-const closeAll = () => {
-  closing ??= (async () => {
-    for (const close of closers.splice(0).toReversed()) await close().catch(() => undefined)
-  })()
-  return closing
-}
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
-try {
-  await bench()
-} finally {
-  await closeAll()
-}
+await runAndClose(bench)
 
 async function bench(): Promise<void> {
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}`)
@@ -83,7 +70,7 @@ async function bench(): Promise<void> {
   )
   if (!(await dropFileCache())) console.log("The system's cache of files stays: only root may empty it.\n")
   const folder = await mkdtemp(join(options.folder, 'godwit-bench-metrics-'))
-  closers.push(() => rm(folder, { recursive: true, force: true }))
+  atTheEnd(() => rm(folder, { recursive: true, force: true }))
   const results: Results = new Map()
   const answers = options.only === 'rows' ? undefined : await benchGodwit(folder)
   if (answers !== undefined) results.set('Godwit', answers)
@@ -100,7 +87,7 @@ async function bench(): Promise<void> {
 
 async function benchGodwit(folder: string): Promise<Map<string, Measured>> {
   const godwit = await openGodwit(join(folder, 'godwit'))
-  closers.push(godwit.close)
+  atTheEnd(godwit.close)
   const appId = await publishReleases(godwit.baseUrl(), adminKey)
   const metrics = `/api/v1/apps/${appId}/metrics`
   const counts = await load(godwit, appId)
@@ -182,7 +169,7 @@ async function benchChecks(godwit: Godwit, appId: string): Promise<void> {
 }
 
 async function benchRows(store: RowStore, answers: Map<string, Measured> | undefined): Promise<Map<string, Measured>> {
-  closers.push(store.close)
+  atTheEnd(store.close)
   const measured = new Map<string, Measured>()
   for (const { name, sql, duckDbSql } of questions) {
     const answer = answers?.get(name)?.answer ?? supposeAnswer(name)
@@ -208,7 +195,7 @@ function supposeAnswer(name: string): Answer {
 /** Runs the generator, and tells of each day. */
 function generate(task: GeneratorTask): Promise<{ counts: ActivityCounts; seconds: number }> {
   const generator = fork(new URL('./generator.ts', import.meta.url).pathname)
-  closers.push(async () => generator.kill())
+  atTheEnd(async () => generator.kill())
   return new Promise((resolve, reject) => {
     generator.once('exit', (code) => reject(new Error(`the generator ended with ${code}`)))
     generator.on('message', (message: GeneratorMessage) => {

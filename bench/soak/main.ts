@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClient } from '@godwit/sdk'
 import { adminKey } from '../check/servers.ts'
+import { atTheEnd, runAndClose } from '../closing.ts'
 import { type Godwit, openGodwit } from '../metrics/godwit.ts'
 import { readFamilyMemory, readProcessMemory } from '../metrics/memory.ts'
 import { compareCounts } from './compare-counts.ts'
@@ -38,21 +39,7 @@ const queryMs = 1000
 const offerMs = 10_000
 const sampleMs = 10_000
 
-const closers: (() => Promise<unknown>)[] = []
-let closing: Promise<void> | undefined
-// Also whoever comes second waits for it: a signal fails what is running, and its failure must not end us half-closed.
-const closeAll = () => {
-  closing ??= (async () => {
-    for (const close of closers.splice(0).toReversed()) await close().catch(() => undefined)
-  })()
-  return closing
-}
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => closeAll().then(() => process.exit(1)))
-try {
-  await soak()
-} finally {
-  await closeAll()
-}
+await runAndClose(soak)
 
 async function soak(): Promise<void> {
   const godwit = options.url === undefined ? await startServer() : undefined
@@ -116,9 +103,9 @@ async function soak(): Promise<void> {
 
 async function startServer(): Promise<Godwit> {
   const folder = await mkdtemp(join(tmpdir(), 'godwit-soak-'))
-  closers.push(() => rm(folder, { recursive: true, force: true }))
+  atTheEnd(() => rm(folder, { recursive: true, force: true }))
   const godwit = await openGodwit(folder)
-  closers.push(godwit.close)
+  atTheEnd(godwit.close)
   return godwit
 }
 
@@ -144,7 +131,7 @@ function play(
   onInterval: (interval: Interval) => void,
 ): Promise<{ intervals: Interval[]; truth: Truth; late: number }> {
   const player = fork(new URL('./player.ts', import.meta.url).pathname)
-  closers.push(async () => player.kill())
+  atTheEnd(async () => player.kill())
   const intervals: Interval[] = []
   return new Promise((resolve, reject) => {
     player.once('exit', (code) => reject(new Error(`the devices ended with ${code}`)))
