@@ -1,8 +1,8 @@
 import { auditEventNames } from '@godwit/contract'
 import { sql } from 'kysely'
-import { createPartition } from '../../apps/server/src/audit/queries.ts'
-import { monthOf } from '../../apps/server/src/audit/rules.ts'
 import type { Db } from '../../apps/server/src/db/connection.ts'
+import { createPartition, partitionOf } from '../../apps/server/src/db/month-partitions.ts'
+import { monthOf } from '../../apps/server/src/time.ts'
 
 export const months = 13
 const apps = 20
@@ -26,7 +26,7 @@ export async function loadEvents(
   const indexes = await dropIndexes(db)
   const perMonth = Math.ceil(events / months)
   for (const [index, start] of starts.entries()) {
-    const month = monthOf(start)
+    const month = partitionOf('audit_events', start)
     await createPartition(db, month)
     const end = month.end < now ? month.end : now
     const [from, count] = [index * perMonth + 1, Math.min(perMonth, events - index * perMonth)]

@@ -2,12 +2,11 @@ import type { Db } from '../db/connection.ts'
 import { type AppAnswers, findRolledBack } from '../devices/app-answers.ts'
 import type { DeviceIndex } from '../devices/device-index.ts'
 import { insertDeviceEvents, type NewEvent } from '../devices/queries.ts'
+import { dayMs, hourMs } from '../time.ts'
 import { findLastFrame, insertSegments } from './frame-queries.ts'
 import type { Frame, SegmentBytes } from './frames.ts'
 import { createSegmentBuilder, maxContexts } from './segment.ts'
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 /** A device's clock that is further ahead, or behind, is not believed. */
 const maxAheadMs = dayMs
 const maxBehindMs = 32 * dayMs

@@ -21,7 +21,7 @@ export type ObservationContext = {
   }
 }
 
-const wordsPerRecord = 6
+export const wordsPerRecord = 6
 const bytesPerRecord = wordsPerRecord * 4
 const formatVersion = 1
 const headerBytes = 8

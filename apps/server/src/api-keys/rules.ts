@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { ApiKeyExpiry } from '@godwit/contract'
 import { generateToken, hashToken } from '../random-tokens.ts'
+import { dayMs } from '../time.ts'
 
 export const apiKeyPrefix = 'sb_api_'
 const lookupLength = 8
@@ -24,7 +25,6 @@ export function isUsable(key: { expires_at: Date | null; revoked_at: Date | null
 }
 
 const lifetimeDays: Record<ApiKeyExpiry, number | null> = { '30d': 30, '90d': 90, '1y': 365, none: null }
-const dayMs = 24 * 3600_000
 
 /** When a key made now ends; null: never. */
 export function chooseExpiry(expiresIn: ApiKeyExpiry, now: Date): Date | null {

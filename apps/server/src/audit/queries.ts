@@ -81,30 +81,6 @@ export async function insertSealedEvents(db: Db, rows: SealedRow[]): Promise<voi
   await db.insertInto('audit_events').values(rows).execute()
 }
 
-export async function hasPartition(db: Db, input: { name: string }): Promise<boolean> {
-  const { rows } = await sql<{ exists: boolean }>`select to_regclass(${input.name}) is not null as exists`.execute(db)
-  return rows[0]?.exists === true
-}
-
-/**
- * The partition of a month. Attached, because `create table … partition of` would wait for everybody who reads the log, such
- * as a backup, and everybody would wait for it.
- */
-export async function createPartition(db: Db, input: { name: string; start: Date; end: Date }): Promise<void> {
-  const [from, to] = [sql.lit(input.start.toISOString()), sql.lit(input.end.toISOString())]
-  const partition = sql.table(input.name)
-  await sql`create table ${partition} (like audit_events including all)`.execute(db)
-  await sql`alter table audit_events attach partition ${partition} for values from (${from}) to (${to})`.execute(db)
-}
-
-export async function listPartitions(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ name: string }>`
-    select child.relname as name from pg_inherits
-    join pg_class child on child.oid = inhrelid
-    where inhparent = 'audit_events'::regclass order by child.relname`.execute(db)
-  return rows.map(({ name }) => name)
-}
-
 /** Remembers, for each organization, the last event of a month, so that the chain can be verified from there on. */
 export async function updateDroppedEnds(db: Db, input: { partition: string }): Promise<void> {
   await sql`
@@ -115,16 +91,6 @@ export async function updateDroppedEnds(db: Db, input: { partition: string }): P
       where event.organization_id = each.organization_id order by seq desc limit 1
     ) last
     where each.organization_id = chain.organization_id and last.seq > chain.dropped_seq`.execute(db)
-}
-
-/** Gives up soon when somebody else reads the log for long: whoever wants to read would have to wait behind it. */
-export async function lockEventsTable(db: Db): Promise<void> {
-  await sql`set local lock_timeout = '1s'`.execute(db)
-  await sql`lock table audit_events in access exclusive mode`.execute(db)
-}
-
-export async function dropPartition(db: Db, input: { partition: string }): Promise<void> {
-  await sql`drop table ${sql.table(input.partition)}`.execute(db)
 }
 
 /** Numbers of the first event at or after a time, and of the last at or before one: the log is in the order of both. */

@@ -109,19 +109,3 @@ export function readCursor(text: string): Cursor | undefined {
   // Decoding forgives characters that do not belong there.
   return writeCursor(cursor) === text ? cursor : undefined
 }
-
-/** The month of a time, UTC, which is one partition of the log. */
-export function monthOf(time: Date): { name: string; start: Date; end: Date } {
-  const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()]
-  return {
-    name: `audit_events_${year}_${String(month + 1).padStart(2, '0')}`,
-    start: new Date(Date.UTC(year, month)),
-    end: new Date(Date.UTC(year, month + 1)),
-  }
-}
-
-/** Whether all of a month is older than what has to be kept. */
-export function isMonthOver(name: string, keepFrom: Date): boolean {
-  const [, year, month] = /^audit_events_(\d{4})_(\d{2})$/.exec(name) ?? []
-  return year !== undefined && new Date(Date.UTC(Number(year), Number(month))) <= keepFrom
-}

@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../db/connection.ts'
+import { createPartition, hasPartition, partitionOf } from '../db/month-partitions.ts'
 import {
-  createPartition,
-  hasPartition,
   insertSealedEvents,
   listChains,
   type OutboxRow,
@@ -10,7 +9,7 @@ import {
   takeOutboxEvents,
   upsertChain,
 } from './queries.ts'
-import { genesisHash, monthOf, type RecordedEvent, sealEvent } from './rules.ts'
+import { genesisHash, type RecordedEvent, sealEvent } from './rules.ts'
 
 /** Any number will do, as long as nothing else in this database locks it. */
 const sealLock = 7_301_996
@@ -108,8 +107,8 @@ function linkRows(
 }
 
 async function createPartitionsFor(trx: Db, rows: SealedRow[]): Promise<void> {
-  const months = new Map(rows.map(({ event_time }) => [monthOf(event_time).name, monthOf(event_time)]))
-  for (const month of months.values()) {
-    if (!(await hasPartition(trx, month))) await createPartition(trx, month)
+  const all = rows.map(({ event_time }) => partitionOf('audit_events', event_time))
+  for (const partition of new Map(all.map((each) => [each.name, each])).values()) {
+    if (!(await hasPartition(trx, partition))) await createPartition(trx, partition)
   }
 }

@@ -2,6 +2,7 @@ import { type MetricsGranularity, maxMetricsPoints } from '@godwit/contract'
 import type { GroupBy, Span } from '../activity/activity-store.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
+import { dayMs } from '../time.ts'
 import {
   countEvents,
   findNewestRelease,
@@ -23,7 +24,6 @@ import {
   type Bucket,
   choosePreviousWindow,
   chooseWindow,
-  dayMs,
   findWindowProblem,
   floorTo,
   listBuckets,

@@ -1,8 +1,7 @@
 import type { MetricsGranularity } from '@godwit/contract'
 import type { Span } from '../activity/activity-store.ts'
+import { dayMs, hourMs } from '../time.ts'
 
-export const hourMs = 3_600_000
-export const dayMs = 24 * hourMs
 const defaultWindowMs = 28 * dayMs
 const maxWindowMs = 32 * dayMs
 

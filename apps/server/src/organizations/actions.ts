@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts'
 import { type Actor, requirePerson } from '../http/actor.ts'
 import { requireFeature } from '../plans/actions.ts'
 import { findUserPlan } from '../plans/queries.ts'
+import { monthOf } from '../time.ts'
 import { lockUserAgainstDeletion } from '../users/queries.ts'
 import { lockAndAuthorize } from './lock-and-authorize.ts'
 import {
@@ -18,7 +19,7 @@ import {
   updateMemberRole,
   updateOrganizationName,
 } from './queries.ts'
-import { listMemberResources, monthOf } from './rules.ts'
+import { listMemberResources } from './rules.ts'
 
 export async function createTeamOrganization(deps: Deps, actor: Actor, input: { name: string }) {
   const { userId } = requirePerson(actor)

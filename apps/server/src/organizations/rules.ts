@@ -13,9 +13,3 @@ export function listMemberResources(input: { organizationId: number; userId: num
     { type: 'organization', uid: input.organizationId },
   ]
 }
-
-/** The calendar month, UTC, that an instant lies in: its first instant, and that of the next. */
-export function monthOf(now: Date): { start: Date; end: Date } {
-  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
-  return { start: new Date(Date.UTC(year, month)), end: new Date(Date.UTC(year, month + 1)) }
-}

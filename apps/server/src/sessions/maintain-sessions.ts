@@ -1,9 +1,8 @@
 import { deleteExpiredRecords } from '../authorization-server/records.ts'
 import { deleteUsedRefreshTokens } from '../command-line-sign-in/queries.ts'
 import type { Deps } from '../deps.ts'
+import { dayMs } from '../time.ts'
 import { deleteEndedSessions } from './queries.ts'
-
-const dayMs = 24 * 3600_000
 
 /** Longer than a token of a CI lives: until then its row tells that it was used already. */
 const keepEndedMs = dayMs

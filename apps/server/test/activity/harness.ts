@@ -34,12 +34,8 @@ export type RecorderHarness = {
   close: () => Promise<void>
 }
 
-export async function createRecorderHarness(): Promise<RecorderHarness> {
-  const database = await createTestDatabase()
-  const pool = createPool(database.connectionString)
-  pool.on('error', () => undefined)
-  const db = createDb(pool)
-  const dir = await mkdtemp(join(tmpdir(), 'godwit-spool-'))
+/** An app of an organization, in a database without the service. Returns its id. */
+export async function insertTestApp(db: Db): Promise<string> {
   const organization = await db
     .insertInto('organizations')
     .values({ name: 'Team', organization_type: 'team' })
@@ -47,6 +43,16 @@ export async function createRecorderHarness(): Promise<RecorderHarness> {
     .executeTakeFirstOrThrow()
   const appId = '00000000-0000-4000-8000-00000000000a'
   await db.insertInto('apps').values({ id: appId, organization_id: organization.id, display_name: 'Atlas' }).execute()
+  return appId
+}
+
+export async function createRecorderHarness(): Promise<RecorderHarness> {
+  const database = await createTestDatabase()
+  const pool = createPool(database.connectionString)
+  pool.on('error', () => undefined)
+  const db = createDb(pool)
+  const dir = await mkdtemp(join(tmpdir(), 'godwit-spool-'))
+  const appId = await insertTestApp(db)
   const apps = new Map<string, AppAnswers>()
   const recorders: Recorder[] = []
   return {

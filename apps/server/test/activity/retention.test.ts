@@ -1,7 +1,7 @@
-import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compactApp } from '../../src/activity/store/compact-app.ts'
 import { keepRetention } from '../../src/activity/store/retention.ts'
+import { listPartitions } from '../../src/db/month-partitions.ts'
 import { ask, createStoreHarness, type StoreHarness } from './store-harness.ts'
 
 const dayMs = 24 * 3_600_000
@@ -14,11 +14,9 @@ beforeEach(async () => {
 })
 afterEach(() => harness.close())
 
-async function listPartitions(): Promise<string[]> {
-  const { rows } = await sql<{ name: string }>`
-    select child.relname as name from pg_inherits join pg_class child on child.oid = inhrelid
-    where inhparent in ('activity_hours'::regclass, 'activity_days'::regclass) order by 1`.execute(harness.db)
-  return rows.map(({ name }) => name)
+async function listAllPartitions(): Promise<string[]> {
+  const tables = ['activity_days', 'activity_hours'] as const
+  return (await Promise.all(tables.map((table) => listPartitions(harness.db, { table })))).flat()
 }
 
 describe('retention', () => {
@@ -30,9 +28,9 @@ describe('retention', () => {
       await harness.accept([{ device: days, timeMs: daysAgo(days) }])
       await compactApp(process.context, { appId: harness.appId, skipLocked: false })
     }
-    expect(await listPartitions()).toHaveLength(8)
+    expect(await listAllPartitions()).toHaveLength(8)
     await keepRetention(process.context)
-    expect(await listPartitions()).toEqual([
+    expect(await listAllPartitions()).toEqual([
       'activity_days_2025_12',
       'activity_days_2026_05',
       'activity_days_2026_09',
@@ -42,7 +40,7 @@ describe('retention', () => {
     ])
     now = today + 320 * dayMs
     await keepRetention(process.context)
-    expect(await listPartitions()).toEqual(['activity_days_2026_09', 'activity_days_2026_11'])
+    expect(await listAllPartitions()).toEqual(['activity_days_2026_09', 'activity_days_2026_11'])
     const span = { fromMs: daysAgo(340), toMs: today + dayMs }
     expect(await ask(harness.start({ now: () => now }), harness.appId, span)).toMatchObject({
       devices: 2,

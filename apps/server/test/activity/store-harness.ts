@@ -7,7 +7,7 @@ import { readApp } from '../../src/activity/store/read-app.ts'
 import { createStoreContext, type StoreContext } from '../../src/activity/store/store-context.ts'
 import { createDb, createPool, type Db } from '../../src/db/connection.ts'
 import { createTestDatabase } from '../support/test-database.ts'
-import { clientOf } from './harness.ts'
+import { clientOf, insertTestApp } from './harness.ts'
 
 export type Sighting = { device: number; timeMs: number; context?: Partial<ObservationContext> }
 
@@ -36,13 +36,7 @@ export async function createStoreHarness(): Promise<StoreHarness> {
   const pool = createPool(connectionString)
   pool.on('error', () => undefined)
   const db = createDb(pool)
-  const organization = await db
-    .insertInto('organizations')
-    .values({ name: 'Team', organization_type: 'team' })
-    .returning('id')
-    .executeTakeFirstOrThrow()
-  const appId = '00000000-0000-4000-8000-00000000000a'
-  await db.insertInto('apps').values({ id: appId, organization_id: organization.id, display_name: 'Atlas' }).execute()
+  const appId = await insertTestApp(db)
   const processes: StoreProcess[] = []
   return {
     db,

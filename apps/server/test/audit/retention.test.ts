@@ -1,11 +1,11 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dropOldEvents } from '../../src/audit/maintain-partitions.ts'
-import { listPartitions } from '../../src/audit/queries.ts'
 import { sealEvents } from '../../src/audit/seal-events.ts'
 import { verifyChains } from '../../src/audit/verify-chains.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/connection.ts'
+import { listPartitions } from '../../src/db/month-partitions.ts'
 import { createTestDatabase } from '../support/test-database.ts'
 import { describePerson, openDb, recordAll } from './events.ts'
 
@@ -53,7 +53,7 @@ async function findOldest(): Promise<Date | undefined> {
 describe('the months of the log', () => {
   it('are partitions, made as events come', async () => {
     const names = Array.from({ length: 12 }, (_, month) => `audit_events_2026_${String(month + 1).padStart(2, '0')}`)
-    expect(await listPartitions(db)).toEqual(names)
+    expect(await listPartitions(db, { table: 'audit_events' })).toEqual(names)
     expect(await verifyChains(db)).toEqual({ events: 72, problems: [] })
   })
 
@@ -108,7 +108,7 @@ describe('the months of the log', () => {
     await recordAll(db, [{ organizationId: 3, at: new Date(Date.UTC(2028, 0)), doer, label: 'elsewhere' }])
     await sealEvents(db)
     await dropAt(new Date(Date.UTC(2028, 0)))
-    expect(await listPartitions(db)).toEqual(['audit_events_2028_01'])
+    expect(await listPartitions(db, { table: 'audit_events' })).toEqual(['audit_events_2028_01'])
     expect(await verifyChains(db)).toEqual({ events: 1, problems: [] })
     await recordAll(db, [{ organizationId: 1, at: new Date(Date.UTC(2028, 0)), doer, label: 'again' }])
     expect(await verifyChains(db)).toEqual({ events: 2, problems: [] })

@@ -3,9 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   genesisHash,
   hashEvent,
-  isMonthOver,
   listStoredNames,
-  monthOf,
   presentEvent,
   readCursor,
   sealEvent,
@@ -110,20 +108,5 @@ describe('a cursor', () => {
   it('is nothing else', () => {
     const texts = ['1.1', '2.1.1', '1.1.1.1', '1.-1.1', '1.1.1e3', '1.01.1', `1.1.${'9'.repeat(16)}`]
     for (const text of texts) expect(readCursor(Buffer.from(text).toString('base64url')), text).toBeUndefined()
-  })
-})
-
-describe('a month', () => {
-  it('begins and ends in UTC', () => {
-    const december = { name: 'audit_events_2026_12', start: new Date('2026-12-01'), end: new Date('2027-01-01') }
-    for (const time of ['2026-12-01T00:00:00.000Z', '2026-12-31T23:59:59.999Z']) {
-      expect(monthOf(new Date(time))).toEqual(december)
-    }
-  })
-
-  it('is over when all of it is older', () => {
-    expect(isMonthOver('audit_events_2026_12', new Date('2026-12-31T23:59:59.999Z'))).toBe(false)
-    expect(isMonthOver('audit_events_2026_12', new Date('2027-01-01T00:00:00.000Z'))).toBe(true)
-    expect(isMonthOver('audit_events_2026_12_copy', new Date('2030-01-01'))).toBe(false)
   })
 })

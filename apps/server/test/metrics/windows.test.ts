@@ -3,13 +3,12 @@ import { describe, expect, it } from 'vitest'
 import {
   choosePreviousWindow,
   chooseWindow,
-  dayMs,
   findWindowProblem,
-  hourMs,
   listBuckets,
   type WindowLimits,
   type WindowRequest,
 } from '../../src/metrics/windows.ts'
+import { dayMs, hourMs } from '../../src/time.ts'
 
 const now = '2026-03-18T12:34:56.789Z'
 const limits: WindowLimits = { nowMs: Date.parse(now), hourlyRetentionDays: 90, dailyRetentionDays: 400 }

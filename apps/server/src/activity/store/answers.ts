@@ -1,9 +1,9 @@
 import { maxMetricsPoints, type ReleasePlatform } from '@godwit/contract'
 import { AppError } from '../../errors.ts'
+import { hourMs } from '../../time.ts'
 import type { DeviceCounts, GroupBy, Span } from '../activity-store.ts'
-import { hourMs } from './apply-observations.ts'
 import type { Unit } from './bitmap-units.ts'
-import { type Bitmap, RoaringBitmap32 } from './bitmaps.ts'
+import { RoaringBitmap32, sizeOfUnion } from './bitmaps.ts'
 import { needColumns } from './load-state.ts'
 import { listHourTotals } from './queries.ts'
 import { forEachSpan, type Reader } from './read-app.ts'
@@ -151,18 +151,6 @@ export async function countHourly(reader: Reader, { fromMs, toMs }: Span): Promi
     hourTotals.set(missing[index]?.fromMs ?? 0, size)
   })
   return hours.map((hour) => hourTotals.get(hour) ?? 0)
-}
-
-function sizeOfUnion(bitmaps: Bitmap[]): number {
-  const [first, ...others] = bitmaps
-  if (first === undefined) return 0
-  if (others.length === 0) return first.size
-  const union = RoaringBitmap32.orMany(bitmaps)
-  try {
-    return union.size
-  } finally {
-    union.dispose()
-  }
 }
 
 /** A unit that stands alone is asked the same again until it changes. */

@@ -1,9 +1,7 @@
+import { hourMs } from '../../time.ts'
 import type { ObservationContext } from '../segment.ts'
 import type { AppState } from './app-state.ts'
 import { appendNumber, createNumberList, type NumberList, sortNumbers } from './sort-numbers.ts'
-
-export const hourMs = 3_600_000
-export const dayMs = 24 * hourMs
 
 /** Observations of one app, in the order in which they are to be applied. */
 export type Batch = {

@@ -1,8 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { dayMs, hourMs } from '../../time.ts'
 import { type BitmapKey, nameOfKey } from './apply-observations.ts'
 import { addSorted, type Bitmap, createBitmap, readBitmap } from './bitmaps.ts'
 
 export type UnitKind = 'hours' | 'days'
+export const lengthOfKind = { hours: hourMs, days: dayMs } satisfies Record<UnitKind, number>
 
 /** Who was seen in an hour, a day or several days, by what they ran. */
 export type Unit = {

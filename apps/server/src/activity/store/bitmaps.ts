@@ -38,3 +38,15 @@ export function serializeSorted(sorted: Uint32Array): Buffer {
     bitmap.dispose()
   }
 }
+
+export function sizeOfUnion(bitmaps: Bitmap[]): number {
+  const [first, ...others] = bitmaps
+  if (first === undefined) return 0
+  if (others.length === 0) return first.size
+  const union = RoaringBitmap32.orMany(bitmaps)
+  try {
+    return union.size
+  } finally {
+    union.dispose()
+  }
+}

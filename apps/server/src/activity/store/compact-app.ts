@@ -1,16 +1,23 @@
 import type { Db } from '../../db/connection.ts'
-import { formatClientKey, writeClientKey } from '../client-key.ts'
-import { contextOf, decodeSegment, keyOffsetOf, type ObservationContext, type Segment, timeOf } from '../segment.ts'
+import {
+  contextOf,
+  decodeSegment,
+  keyOffsetOf,
+  type ObservationContext,
+  type Segment,
+  timeOf,
+  wordsPerRecord,
+} from '../segment.ts'
 import type { AppState } from './app-state.ts'
-import { applyObservations, type Batch, noNumber } from './apply-observations.ts'
+import { applyObservations, type Batch } from './apply-observations.ts'
 import { loadState, needColumns } from './load-state.ts'
+import { numberDevices } from './number-devices.ts'
 import {
   appExists,
   deleteSegments,
   deleteSegmentsOfApp,
   findApp,
   insertApp,
-  listDevices,
   listExistingReleases,
   listSegments,
   lockApp,
@@ -56,7 +63,7 @@ export async function compactSegments(context: StoreContext, trx: Db, state: App
   if (rows.length === 0) return { busy: false, observations: 0, lastSegmentId: undefined }
   await needColumns(trx, state)
   const segments = rows.flatMap(({ id, observations }) => readSegment(context, appId, id, observations))
-  const { batch, newClients } = await resolveDevices(context, trx, state, segments)
+  const { batch, newClients } = await joinSegments(context, trx, state, segments)
   const changes = applyObservations(state, batch)
   await storeChanges(context, trx, state, changes, newClients)
   await deleteSegments(trx, { ids: rows.map(({ id }) => id) })
@@ -104,38 +111,36 @@ function readSegment(context: StoreContext, appId: string, id: number, bytes: Bu
   }
 }
 
-/** Gives every device its number. New ones are numbered in the order in which they come. */
-async function resolveDevices(
+/** The observations of all segments as one, with their devices' numbers. */
+async function joinSegments(
   context: StoreContext,
   trx: Db,
   state: AppState,
   segments: Segment[],
 ): Promise<{ batch: Batch; newClients: string[] }> {
   const count = segments.reduce((sum, segment) => sum + segment.count, 0)
-  const batch: Batch = {
+  const keys = segments.map(({ words, count }) => ({
+    words,
     count,
-    numbers: new Uint32Array(count),
-    times: new Float64Array(count),
-    contexts: new Uint32Array(count),
-    table: segments.flatMap(({ contexts }) => contexts),
-    refusedReleases: new Set(),
-  }
-  batch.refusedReleases = await findRefusedReleases(trx, state, batch.table)
-  await learnDevices(trx, state, listUnknown(state, segments))
-  const newClients: string[] = []
+    firstOffset: keyOffsetOf(0),
+    stride: wordsPerRecord,
+  }))
+  const table = segments.flatMap(({ contexts }) => contexts)
+  const refusedReleases = await findRefusedReleases(trx, state, table)
+  const { numbers, newClients } = await numberDevices(context, trx, state, keys)
+  const times = new Float64Array(count)
+  const contexts = new Uint32Array(count)
   let at = 0
   let firstContext = 0
   for (const segment of segments) {
     for (let index = 0; index < segment.count; index += 1) {
-      const offset = keyOffsetOf(index)
-      batch.numbers[at] = numberDevice(context, state, segment.words, offset, newClients)
-      batch.times[at] = timeOf(segment, index)
-      batch.contexts[at] = firstContext + contextOf(segment, index)
+      times[at] = timeOf(segment, index)
+      contexts[at] = firstContext + contextOf(segment, index)
       at += 1
     }
     firstContext += segment.contexts.length
   }
-  return { batch, newClients }
+  return { batch: { count, numbers, times, contexts, table, refusedReleases }, newClients }
 }
 
 /** Versions that are no releases of the app: anybody can invent them, and each has a number for the app's life. */
@@ -153,43 +158,4 @@ export async function findRefusedReleases(
   if (versions.size <= room) return new Set()
   for (const version of await listExistingReleases(trx, { appId, versions: [...versions] })) versions.delete(version)
   return new Set([...versions].slice(room))
-}
-
-function listUnknown(state: AppState, segments: Segment[]): string[] {
-  const unknown = new Set<string>()
-  for (const { words, count } of segments) {
-    for (let index = 0; index < count; index += 1) {
-      const offset = keyOffsetOf(index)
-      if (state.directory.find(words, offset) === undefined) unknown.add(formatClientKey(words, offset))
-    }
-  }
-  return [...unknown]
-}
-
-/** Looks up devices that are not in memory. Where all of them are, whoever is missing is new. */
-export async function learnDevices(trx: Db, state: AppState, clients: string[]): Promise<void> {
-  if (clients.length === 0 || state.directory.count() === state.deviceCount) return
-  const key = new Uint32Array(4)
-  for (const { client, number } of await listDevices(trx, { app: state.app, clients })) {
-    writeClientKey(client, key, 0)
-    state.directory.set(key, 0, number)
-  }
-}
-
-/** The number of a device; a new one gets the next, and its key is added to `newClients`. */
-export function numberDevice(
-  context: Pick<StoreContext, 'maxDevices'>,
-  state: AppState,
-  words: Uint32Array,
-  offset: number,
-  newClients: string[],
-): number {
-  const known = state.directory.find(words, offset)
-  if (known !== undefined) return known
-  if (state.deviceCount >= context.maxDevices) return noNumber
-  const number = state.deviceCount
-  state.deviceCount += 1
-  state.directory.set(words, offset, number)
-  newClients.push(formatClientKey(words, offset))
-  return number
 }

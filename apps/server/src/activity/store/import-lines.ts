@@ -1,5 +1,5 @@
 import { ActivityImportLine, isStorableText, ReleasePlatform } from '@godwit/contract'
-import { dayMs } from './apply-observations.ts'
+import { dayMs } from '../../time.ts'
 
 export type ImportLine = {
   clientId: string

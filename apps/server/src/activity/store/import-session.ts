@@ -1,16 +1,19 @@
 import { StringDecoder } from 'node:string_decoder'
+import { maxRejectedLines } from '@godwit/contract'
 import type { Db } from '../../db/connection.ts'
 import { AppError } from '../../errors.ts'
+import { hourMs } from '../../time.ts'
 import type { ImportResult, RejectedLine } from '../activity-store.ts'
-import { formatClientKey, writeClientKey } from '../client-key.ts'
+import { writeClientKey } from '../client-key.ts'
 import type { ObservationContext } from '../segment.ts'
 import type { AppState } from './app-state.ts'
-import { applyObservations, type Batch, hourMs } from './apply-observations.ts'
-import { changeApp, findRefusedReleases, learnDevices, numberDevice } from './compact-app.ts'
+import { applyObservations, type Batch } from './apply-observations.ts'
+import { changeApp, findRefusedReleases } from './compact-app.ts'
 import { type ImportLine, maxLineChars, readImportLine } from './import-lines.ts'
 import { needColumns } from './load-state.ts'
 import { tidyApp } from './maintain-app.ts'
 import { createMarkSet, hashText, type MarkSet, markOf } from './mark-set.ts'
+import { numberDevices } from './number-devices.ts'
 import { findImportMarks, upsertImportMarks } from './queries.ts'
 import { appendNumber, createNumberList, type NumberList } from './sort-numbers.ts'
 import { storeChanges } from './store-changes.ts'
@@ -18,7 +21,6 @@ import type { StoreContext } from './store-context.ts'
 
 /** Lines of one transaction. */
 const linesAtOnce = 250_000
-const maxReported = 1000
 /** Hours whose marks stay in memory between two transactions: a file in the order of time goes on in the last ones. */
 const marksInMemory = 4
 
@@ -55,7 +57,7 @@ export function createImportSession(context: StoreContext, appId: string): Impor
 
   const reject = (rejected: RejectedLine) => {
     result.rejectedCount += 1
-    if (result.rejected.length < maxReported) result.rejected.push(rejected)
+    if (result.rejected.length < maxRejectedLines) result.rejected.push(rejected)
   }
   const takeLine = (text: string, nowMs: number) => {
     lineNumber += 1
@@ -165,26 +167,13 @@ async function storeLines(
   if (lines.count === 0) return { accepted: 0, duplicates: 0 }
   await needColumns(trx, state)
   const accepted = await markLines(context, trx, state, lines, marks)
-  await learnDevices(trx, state, listUnknown(state, lines))
-  const newClients: string[] = []
-  const numbers = new Uint32Array(lines.count)
-  for (let index = 0; index < lines.count; index += 1) {
-    numbers[index] = numberDevice(context, state, lines.words, index * 4, newClients)
-  }
+  const keys = { words: lines.words, count: lines.count, firstOffset: 0, stride: 4 }
+  const { numbers, newClients } = await numberDevices(context, trx, state, [keys])
   const refusedReleases = await findRefusedReleases(trx, state, lines.table)
   const batch: Batch = { ...lines, numbers, refusedReleases }
   await storeChanges(context, trx, state, applyObservations(state, batch), newClients)
   marks.seq = state.seq
   return { accepted, duplicates: lines.count - accepted }
-}
-
-function listUnknown(state: AppState, { words, count }: Lines): string[] {
-  if (state.directory.count() === state.deviceCount) return []
-  const unknown = new Set<string>()
-  for (let index = 0; index < count; index += 1) {
-    if (state.directory.find(words, index * 4) === undefined) unknown.add(formatClientKey(words, index * 4))
-  }
-  return [...unknown]
 }
 
 /**

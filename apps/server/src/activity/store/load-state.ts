@@ -1,6 +1,6 @@
 import type { Db } from '../../db/connection.ts'
+import { hourMs } from '../../time.ts'
 import { type AppState, createAppState } from './app-state.ts'
-import { hourMs } from './apply-observations.ts'
 import type { UnitCache } from './bitmap-units.ts'
 import { applyChanges, decodeChunk } from './device-columns.ts'
 import {

@@ -1,8 +1,8 @@
 import type { Db } from '../../db/connection.ts'
+import { dayMs, hourMs } from '../../time.ts'
 import type { AppState } from './app-state.ts'
-import { dayMs, hourMs } from './apply-observations.ts'
 import { addPart, createUnit, disposeUnit, removeFromUnit, type Unit, type UnitKind } from './bitmap-units.ts'
-import { RoaringBitmap32, serializeBitmap } from './bitmaps.ts'
+import { serializeBitmap, sizeOfUnion } from './bitmaps.ts'
 import { changeApp } from './compact-app.ts'
 import { chunkDevices, encodeChunk } from './device-columns.ts'
 import { needColumns } from './load-state.ts'
@@ -17,10 +17,9 @@ import {
   listUncountedHours,
   listUnits,
   listUnitsInParts,
-  updateApp,
   upsertChunk,
 } from './queries.ts'
-import { oldestKeptMs } from './store-changes.ts'
+import { advance, oldestKeptMs } from './store-changes.ts'
 import type { StoreContext } from './store-context.ts'
 
 /** Parts of one bitmap that may gather while its hour or day goes on: each compaction adds one. */
@@ -47,14 +46,9 @@ export async function finishUnits(context: StoreContext, appId: string): Promise
   if (state === undefined) return
   const { app } = state
   const now = context.now()
-  const hours = new Set(
-    await listUncountedHours(context.db, {
-      app,
-      fromMs: oldestKeptMs(context, 'hours'),
-      toMs: now - (now % hourMs),
-    }),
-  )
   const over = { hours: now - (now % hourMs), days: now - (now % dayMs) }
+  const uncounted = { app, fromMs: oldestKeptMs(context, 'hours'), toMs: over.hours }
+  const hours = new Set(await listUncountedHours(context.db, uncounted))
   for (const { startMs } of await listUnitsInParts(context.db, {
     app,
     kind: 'hours',
@@ -102,8 +96,7 @@ async function mergeUnit(
         await deleteParts(trx, { app, kind, startMs })
         await insertParts(trx, { app, kind, seq, parts: listMerged(unit, startMs) })
         if (kind === 'hours') await storeTotal(context, trx, state, startMs, unit)
-        await updateApp(trx, { app, seq, epoch: state.epoch, deviceCount: state.deviceCount })
-        state.seq = seq
+        await advance(trx, state, { seq })
         state.parts.delete(`${kind}:${startMs}`)
       } finally {
         disposeUnit(unit)
@@ -122,10 +115,7 @@ function listMerged(unit: Unit, startMs: number) {
 
 async function storeTotal(context: StoreContext, trx: Db, state: AppState, startMs: number, unit: Unit): Promise<void> {
   if (startMs + hourMs > context.now()) return
-  const bitmaps = [...unit.entries.values()].map(({ bitmap }) => bitmap)
-  const union = RoaringBitmap32.orMany(bitmaps)
-  const devices = union.size
-  union.dispose()
+  const devices = sizeOfUnion([...unit.entries.values()].map(({ bitmap }) => bitmap))
   await deleteHourTotals(trx, { app: state.app, startsMs: [startMs] })
   await insertHourTotals(trx, { app: state.app, totals: [{ startMs, devices }] })
   state.hourTotals.set(startMs, devices)

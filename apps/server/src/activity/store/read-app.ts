@@ -1,12 +1,13 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { Db } from '../../db/connection.ts'
 import { AppError } from '../../errors.ts'
+import { dayMs, hourMs } from '../../time.ts'
 import type { AppState } from './app-state.ts'
-import { dayMs, hourMs } from './apply-observations.ts'
 import {
   addPart,
   addUnit,
   createUnit,
+  lengthOfKind,
   measureUnit,
   pinUnit,
   removeFromUnit,
@@ -129,8 +130,6 @@ async function loadUnits(reader: Reader, names: UnitName[]): Promise<Unit[]> {
   }
   return loaded
 }
-
-const lengthOfKind = { hours: hourMs, days: dayMs } satisfies Record<UnitKind, number>
 
 function lengthOf({ fromMs, toMs }: UnitName): number {
   return toMs - fromMs

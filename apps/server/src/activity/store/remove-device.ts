@@ -1,8 +1,9 @@
 import { formatClientKey, readClientKey } from '../client-key.ts'
 import type { AppState } from './app-state.ts'
-import { changeApp, compactSegments, findOrInsertApp, learnDevices } from './compact-app.ts'
+import { changeApp, compactSegments, findOrInsertApp } from './compact-app.ts'
 import { encodeChanges } from './device-columns.ts'
 import { needColumns } from './load-state.ts'
+import { learnDevices } from './number-devices.ts'
 import {
   deleteAllHourTotals,
   deleteDevice,
@@ -11,8 +12,8 @@ import {
   insertDeviceChange,
   insertRemovedDevice,
   subtractEventCounts,
-  updateApp,
 } from './queries.ts'
+import { advance } from './store-changes.ts'
 import type { StoreContext } from './store-context.ts'
 
 /**
@@ -46,9 +47,7 @@ export async function removeDevice(
     await deleteAllHourTotals(trx, { app })
     const seq = state.seq + 1
     await insertDeviceChange(trx, { app, seq, data: encodeChanges(state.columns, Uint32Array.of(number)) })
-    await updateApp(trx, { app, seq, epoch: state.epoch + 1, deviceCount: state.deviceCount })
-    state.seq = seq
-    state.epoch += 1
+    await advance(trx, state, { seq, epoch: state.epoch + 1 })
     context.units.dropApp(app)
     return true
   })

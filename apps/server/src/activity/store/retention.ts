@@ -1,7 +1,8 @@
-import { dayMs } from './apply-observations.ts'
+import { isPartitionOver, listPartitions } from '../../db/month-partitions.ts'
+import { dayMs } from '../../time.ts'
 import type { UnitKind } from './bitmap-units.ts'
 import { purgeRemovedDevices } from './maintain-app.ts'
-import { dropPartition, listOldPartitions } from './partitions.ts'
+import { dropMonth, tableOf } from './partitions.ts'
 import { deleteOldCounts, deleteOldImportMarks, deleteOldWriters, listAppsWithRemovedDevices } from './queries.ts'
 import { readApp } from './read-app.ts'
 import { oldestKeptMs } from './store-changes.ts'
@@ -28,9 +29,10 @@ export async function keepRetention(context: StoreContext): Promise<void> {
 
 /** One that is in use is left for the next time. */
 async function dropOldMonths(context: StoreContext, kind: UnitKind, keepFrom: Date): Promise<void> {
-  for (const name of await listOldPartitions(context.db, { kind, keepFrom })) {
+  const names = await listPartitions(context.db, { table: tableOf[kind] })
+  for (const name of names.filter((name) => isPartitionOver(name, keepFrom))) {
     try {
-      await dropPartition(context.db, { kind, name })
+      await dropMonth(context.db, { kind, name })
       context.partitions.delete(name)
       context.log.info({ partition: name }, 'dropped a month of device activity')
     } catch (error) {

@@ -1,10 +1,12 @@
 import type { Db } from '../../db/connection.ts'
+import { partitionOf } from '../../db/month-partitions.ts'
+import { dayMs, hourMs } from '../../time.ts'
 import type { AppState } from './app-state.ts'
-import { type Changes, dayMs, hourMs } from './apply-observations.ts'
-import { addToUnit, type UnitKind } from './bitmap-units.ts'
+import type { Changes } from './apply-observations.ts'
+import { addToUnit, lengthOfKind, type UnitKind } from './bitmap-units.ts'
 import { serializeSorted } from './bitmaps.ts'
 import { encodeChanges } from './device-columns.ts'
-import { createPartition, partitionOf } from './partitions.ts'
+import { ensurePartition, tableOf } from './partitions.ts'
 import {
   addEventCounts,
   deleteHourTotals,
@@ -50,12 +52,19 @@ export async function storeChanges(
   const hoursMs = [...new Set(additions.hours.map(({ startMs }) => startMs))]
   if (hoursMs.length > 0) await deleteHourTotals(trx, { app, startsMs: hoursMs })
   if (changes.eventCounts.length > 0) await addEventCounts(trx, { app, counts: changes.eventCounts })
-  await updateApp(trx, { app, seq, epoch: state.epoch, deviceCount: state.deviceCount })
-  state.seq = seq
+  await advance(trx, state, { seq })
   state.changeBytes += data.length
   for (const number of changes.devices) state.dirtyChunks.add(number >>> 16)
   for (const hour of hoursMs) state.hourTotals.delete(hour)
   for (const kind of ['hours', 'days'] as const) rememberAdditions(context, state, kind, additions[kind])
+}
+
+/** Makes `seq` the last change of the app. A new epoch makes void whatever is held of it in memory. */
+export async function advance(trx: Db, state: AppState, next: { seq: number; epoch?: number }): Promise<void> {
+  const { seq, epoch = state.epoch } = next
+  await updateApp(trx, { app: state.app, seq, epoch, deviceCount: state.deviceCount })
+  state.seq = seq
+  state.epoch = epoch
 }
 
 async function storeNames(trx: Db, state: AppState): Promise<void> {
@@ -77,7 +86,7 @@ async function storeNames(trx: Db, state: AppState): Promise<void> {
 /** Leaves out what is so old that it would be dropped again. */
 function listAdditions(context: StoreContext, changes: Changes, kind: UnitKind): Addition[] {
   const keepFromMs = oldestKeptMs(context, kind)
-  const unitMs = kind === 'hours' ? hourMs : dayMs
+  const unitMs = lengthOfKind[kind]
   return changes.sightings.flatMap(({ key, hours }) => {
     const lists = new Map<number, NumberList[]>()
     for (const [hour, list] of hours) {
@@ -104,25 +113,24 @@ async function storeAdditions(
   additions: Addition[],
 ): Promise<void> {
   for (const { startMs } of additions) {
-    const { name } = partitionOf(target.kind, startMs)
-    if (context.partitions.has(name)) continue
+    const partition = partitionOf(tableOf[target.kind], new Date(startMs))
+    if (context.partitions.has(partition.name)) continue
     // On another connection: it must be there for everybody, whatever becomes of this transaction.
-    await createPartition(context.partitionDb, { kind: target.kind, timeMs: startMs })
-    context.partitions.add(name)
+    await ensurePartition(context.partitionDb, partition)
+    context.partitions.add(partition.name)
   }
   const parts = additions.map(({ startMs, key, sorted }) => ({ startMs, key, devices: serializeSorted(sorted) }))
   await insertParts(trx, { ...target, parts })
 }
 
 function rememberAdditions(context: StoreContext, state: AppState, kind: UnitKind, additions: Addition[]): void {
-  const unitMs = kind === 'hours' ? hourMs : dayMs
   for (const { startMs, key, sorted } of additions) {
     const name = `${kind}:${startMs}`
     state.parts.set(name, (state.parts.get(name) ?? 0) + 1)
     for (const [unitName, unit] of context.units.listAt(state.app, startMs)) {
       const isHour = unitName.toMs - unitName.fromMs === hourMs
       // Making room for one may have evicted another.
-      if (isHour !== (unitMs === hourMs) || unit.isEvicted) continue
+      if (isHour !== (kind === 'hours') || unit.isEvicted) continue
       addToUnit(unit, key, sorted)
       context.units.set(unitName, unit)
     }

@@ -7,6 +7,7 @@ import type pg from 'pg'
 import { createDb, createPool } from '../../db/connection.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { AppError } from '../../errors.ts'
+import { hourMs } from '../../time.ts'
 import { countAdoption, countDevices, countHourly, countNewDevices, countVersions, findFirstTime } from './answers.ts'
 import { createBulkDb } from './bulk-reads.ts'
 import { findOrInsertApp } from './compact-app.ts'
@@ -105,7 +106,7 @@ function createMethods(context: StoreContext): WorkerMethods {
     countHourly: ({ appId, fromMs, toMs }) =>
       read(
         appId,
-        Array.from({ length: (toMs - fromMs) / 3_600_000 }, () => 0),
+        Array.from({ length: (toMs - fromMs) / hourMs }, () => 0),
         (reader) => countHourly(reader, { fromMs, toMs }),
       ),
     findFirstTime: ({ appId }) => read<number | undefined>(appId, undefined, findFirstTime),
