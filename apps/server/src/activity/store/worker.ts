@@ -1,9 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readlinkSync } from 'node:fs'
-import { constants, setPriority } from 'node:os'
-import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import type pg from 'pg'
 import { createDb, createPool } from '../../db/connection.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { AppError } from '../../errors.ts'
@@ -19,6 +15,7 @@ import { removeDevice } from './remove-device.ts'
 import { keepRetention } from './retention.ts'
 import { createStoreContext, type StoreContext } from './store-context.ts'
 import type { CallError, FromWorker, ToWorker, WorkerMethods, WorkerOptions } from './worker-protocol.ts'
+import { letBackendYield, yieldToChecks } from './yield-to-checks.ts'
 
 /** One for what is asked or compacted, one for partitions, one for what the loop looks up meanwhile. */
 const maxConnections = 4
@@ -155,26 +152,4 @@ function createLog(): StoreContext['log'] {
     send({ log: level, fields: { ...others, ...described }, message })
   }
   return { info: at('info'), warn: at('warn'), error: at('error') } as StoreContext['log']
-}
-
-/**
- * Where a machine is busy, the threads that answer devices go first. Linux gives each thread a priority of its own, by the
- * number that it has in /proc; elsewhere all stay equal.
- */
-function yieldToChecks(): void {
-  try {
-    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_BELOW_NORMAL)
-  } catch {
-    // Nothing depends on it.
-  }
-}
-
-/** What PostgreSQL does for this thread is half of the work, and yields as well where it runs on this machine. */
-async function letBackendYield(client: pg.PoolClient): Promise<void> {
-  try {
-    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-    if (rows[0] !== undefined) setPriority(rows[0].pid, constants.priority.PRIORITY_BELOW_NORMAL)
-  } catch {
-    // Nothing depends on it.
-  }
 }
