@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { createRecorder } from './activity/recorder.ts'
 import { createActivityStore } from './activity/store/create-activity-store.ts'
+import { measureAnalyzer } from './analysis/measured-analyzer.ts'
+import { createAnalyzer } from './analyzer/run-analyzer.ts'
 import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
@@ -39,7 +41,7 @@ export async function createDeps(options: {
   const db = createDb(pool)
   await migrateToLatest(db)
   const [jobs, secret, pageSecret, blobs] = await Promise.all([
-    createJobs({ pool, log }),
+    createJobs({ db, log }),
     findOrCreateSecret(db, { name: 'url-signing' }),
     findOrCreateSecret(db, { name: 'pages' }),
     createDiskBlobStore({ dir: config.blobsDir }),
@@ -50,6 +52,7 @@ export async function createDeps(options: {
   const clock = options.clock ?? (() => new Date())
   const recorder = await createRecorder({ db, deviceIndex, config, clock, log })
   const activityStore = createActivityStore({ connectionString, config, clock, log })
+  const analyzer = measureAnalyzer(createAnalyzer({ log }))
   const signingKeys = createSigningKeys({ db, clock })
   const deps: Deps = {
     config,
@@ -63,19 +66,22 @@ export async function createDeps(options: {
     accessTokens: createAccessTokens({ keys: signingKeys, issuer: config.publicUrl, clock }),
     identityProviders: createIdentityProviders({ configs: config.identityProviders, clock, log }),
     jobs,
+    analyzer,
     rateLimiter: createRateLimiter(config.requestsPerMinute),
     linkLimiter: createRateLimiter(config.requestsPerMinute === undefined ? undefined : linkListsPerMinute),
     signInLimits: createSignInLimits({ pool }),
     pageSigner: createPageSigner(pageSecret),
     clock,
     log,
-    registry: createRegistry({ recorder, activityStore, deviceIndex }),
+    registry: createRegistry({ recorder, activityStore, deviceIndex, analyzer, jobs }),
     isServing: options.isServing ?? (() => true),
   }
   const close = async () => {
     isClosing = true
     await recorder.stop()
     await deviceIndex.stop()
+    // What it breaks off is done again by whoever takes the job next.
+    await analyzer.stop()
     await jobs.stop()
     await activityStore.stop()
     await db.destroy()

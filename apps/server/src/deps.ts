@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { ActivityStore } from './activity/activity-store.ts'
 import type { Recorder } from './activity/recorder.ts'
+import type { MeasuredAnalyzer } from './analysis/measured-analyzer.ts'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db/connection.ts'
@@ -28,6 +29,7 @@ export type Deps = {
   accessTokens: AccessTokens
   identityProviders: IdentityProvider[]
   jobs: Jobs
+  analyzer: MeasuredAnalyzer
   rateLimiter: RateLimiter
   /** For lists of download links, each of which leaves an event: by person or service account, whatever key they use. */
   linkLimiter: RateLimiter

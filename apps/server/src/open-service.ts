@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { analyzeRelease, requestAnalyses } from './analysis/actions.ts'
 import { buildApp } from './app.ts'
 import { dropOldEvents } from './audit/maintain-partitions.ts'
 import { startSealing } from './audit/sealer.ts'
@@ -41,6 +42,8 @@ export async function openService(options: {
       removeOrganization: (input) => removeOrganization(deps, input),
       resumeRemovals: () => resumeRemovals(deps),
       sendMail: (input) => sendMail(deps, input),
+      analyzeRelease: (input) => analyzeRelease(deps, input),
+      requestMissingAnalyses: () => requestAnalyses(deps, { which: 'missing' }),
       maintain: async () => {
         await maintainSessions(deps)
         await dropOldEvents(deps)

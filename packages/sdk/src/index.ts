@@ -32,7 +32,11 @@ export type Lines = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array
 type LinesOf<R extends Route> = R['lines'] extends z.ZodType ? { body: Lines } : unknown
 export type InputOf<R extends Route> = ParametersOf<R> & QueryOf<R> & BodyOf<R> & LinesOf<R>
 
-type OutputOf<R extends Route> = R['success']['body'] extends z.ZodType ? z.output<R['success']['body']> : undefined
+type OutputOf<R extends Route> = R['success']['body'] extends z.ZodType
+  ? z.output<R['success']['body']>
+  : R['success'] extends { contentType: 'image/png' }
+    ? Uint8Array<ArrayBuffer>
+    : undefined
 
 type Operation<R extends Route> =
   unknown extends InputOf<R> ? () => Promise<OutputOf<R>> : (input: InputOf<R>) => Promise<OutputOf<R>>
@@ -97,8 +101,11 @@ function buildRequest(options: ClientOptions, route: Route, input: AnyInput): Re
 }
 
 async function readResponse(route: Route, response: Response): Promise<unknown> {
-  const { status, body, others = {} } = route.success
-  if (response.status === status) return body === undefined ? undefined : body.parse(await response.json())
+  const { status, body, contentType, others = {} } = route.success
+  if (response.status === status) {
+    if (contentType === 'image/png') return new Uint8Array(await response.arrayBuffer())
+    return body === undefined ? undefined : body.parse(await response.json())
+  }
   if (response.status in others) return undefined
   const error = ErrorResponse.safeParse(await response.json().catch(() => undefined))
   const fallback = { code: 'unknown', message: `The service answered ${response.status}.` }

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { type ApiKeyExpiry, type ApiKeyPermission, CreateApiKeyRequest, type Plan, text } from '@godwit/contract'
 import { z } from 'zod'
+import { requestAnalyses } from '../analysis/actions.ts'
 import { createPersonalApiKey } from '../api-keys/actions.ts'
 import { listChainEnds } from '../audit/queries.ts'
 import { type ChainProblem, verifyChains } from '../audit/verify-chains.ts'
 import { AppError } from '../errors.ts'
+import { createJobs } from '../jobs/jobs.ts'
 import { replacePassword } from '../passwords/actions.ts'
 import { hashPassword } from '../passwords/hash-password.ts'
 import { checkNewPassword } from '../passwords/rules.ts'
@@ -101,4 +103,14 @@ function check<T>(schema: z.ZodType<T>, value: string, field: string): T {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   throw new AppError('invalid_request', `${field}: ${parsed.error.issues[0]?.message}`)
+}
+
+/** Counts a release once for each of its platforms. */
+export async function requestAnalysesOfAll(deps: AdminDeps, input: { which: 'outdated' | 'all' }): Promise<number> {
+  const jobs = await createJobs(deps)
+  try {
+    return await requestAnalyses({ db: deps.db, jobs }, input)
+  } finally {
+    await jobs.stop()
+  }
 }

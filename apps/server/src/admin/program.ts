@@ -3,7 +3,15 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import type { Db } from '../db/connection.ts'
 import { addAllowedDomain, removeAllowedDomain } from '../organizations/allowed-domains.ts'
 import { createSigningKeys } from '../sessions/signing-keys.ts'
-import { createApiKeyOfUser, createUser, generatePassword, resetPassword, setPlan, verifyAuditLog } from './actions.ts'
+import {
+  createApiKeyOfUser,
+  createUser,
+  generatePassword,
+  requestAnalysesOfAll,
+  resetPassword,
+  setPlan,
+  verifyAuditLog,
+} from './actions.ts'
 import { formatTable } from './format-table.ts'
 import { withAdminDeps } from './open-admin-deps.ts'
 import {
@@ -11,6 +19,7 @@ import {
   listAllApiKeys,
   listAllServiceAccounts,
   listOrganizations,
+  listUnanalyzedReleases,
   listUsers,
 } from './queries.ts'
 
@@ -20,6 +29,7 @@ const lists: Record<string, (db: Db) => Promise<Record<string, unknown>[]>> = {
   'allowed-domains': listAllAllowedDomains,
   'api-keys': listAllApiKeys,
   'service-accounts': listAllServiceAccounts,
+  'unanalyzed-releases': listUnanalyzedReleases,
 }
 
 /**
@@ -41,6 +51,7 @@ export function buildProgram(): Command {
     createApiKeyCommand(),
     replaceSigningKeysCommand(),
     auditCommand(),
+    analyzeCommand(),
     listCommand(),
   ]) {
     program.addCommand(command)
@@ -163,6 +174,19 @@ function auditCommand(): Command {
       for (const problem of problems) say(problem)
     })
   return new Command('audit').description('Look after the audit logs of the organizations.').addCommand(verify)
+}
+
+function analyzeCommand(): Command {
+  return new Command('analyze')
+    .description(
+      'Have releases read again that have no analysis, or one of an older version of the analyzer. A server that runs does it, or the next one that starts.',
+    )
+    .option('--all', 'every release, also those that this version has analyzed')
+    .action(async (options: { all?: true }) => {
+      const which = options.all === true ? 'all' : 'outdated'
+      const count = await withAdminDeps(async (deps) => await requestAnalysesOfAll(deps, { which }))
+      say(count === 0 ? 'There is nothing to analyze.' : `${count} release${count === 1 ? '' : 's'} will be analyzed.`)
+    })
 }
 
 function listCommand(): Command {

@@ -86,3 +86,25 @@ export async function listAllServiceAccounts(db: Db) {
     .orderBy('account.id')
     .execute()
 }
+
+/** Releases whose archive says too little, by platform, newest first. */
+export async function listUnanalyzedReleases(db: Db) {
+  return await db
+    .selectFrom('release_analyses as analysis')
+    .innerJoin('releases', 'releases.id', 'analysis.release_id')
+    .innerJoin('release_artifacts as artifact', 'artifact.id', 'analysis.artifact_id')
+    .select([
+      'releases.app_id',
+      'releases.version',
+      'analysis.platform',
+      'artifact.arch',
+      'analysis.problem',
+      'analysis.detail',
+      'analysis.analyzed_at',
+    ])
+    .where('analysis.is_analyzed', '=', false)
+    .orderBy('analysis.analyzed_at', 'desc')
+    .orderBy('analysis.release_id', 'desc')
+    .orderBy('analysis.platform')
+    .execute()
+}

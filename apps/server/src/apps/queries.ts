@@ -1,5 +1,5 @@
-import type { ReleasePlatform } from '@godwit/contract'
 import { sql } from 'kysely'
+import { listIconReleases, listNewestAnalyzed, listNewestReleases } from '../analysis/queries.ts'
 import type { Db } from '../db/connection.ts'
 import type { Actor } from '../http/actor.ts'
 
@@ -70,8 +70,6 @@ export async function deleteApp(db: Db, input: { appId: string }): Promise<void>
   await db.deleteFrom('apps').where('id', '=', input.appId).execute()
 }
 
-export type PendingReleaseRow = { platform: ReleasePlatform; id: number; version: string; created_at: Date }
-
 /** The apps that a caller may see, oldest first; of one organization, or the one app, when asked for. */
 export async function listAppMetadata(db: Db, input: { actor: Actor; organizationId?: number; appId?: string }) {
   const { actor, organizationId, appId } = input
@@ -113,24 +111,19 @@ export async function listAppMetadata(db: Db, input: { actor: Actor; organizatio
     .orderBy('apps.created_at')
     .orderBy('apps.id')
     .execute()
-  const pending = await listPendingReleases(db, { appIds: apps.map(({ id }) => id) })
-  return apps.map((app) => ({ ...app, pendingReleases: pending.get(app.id) ?? [] }))
-}
-
-/** Per app and platform the newest release that has an uploaded artifact. No release is analyzed yet. */
-async function listPendingReleases(db: Db, input: { appIds: string[] }): Promise<Map<string, PendingReleaseRow[]>> {
-  if (input.appIds.length === 0) return new Map()
-  const rows = await db
-    .selectFrom('releases')
-    .innerJoin('release_artifacts as artifact', 'artifact.release_id', 'releases.id')
-    .distinctOn(['releases.app_id', 'artifact.platform'])
-    .select(['releases.app_id', 'artifact.platform', 'releases.id', 'releases.version', 'releases.created_at'])
-    .where('releases.app_id', 'in', input.appIds)
-    .where('artifact.uploaded_at', 'is not', null)
-    .orderBy('releases.app_id')
-    .orderBy('artifact.platform')
-    .orderBy('releases.created_at', 'desc')
-    .orderBy('releases.id', 'desc')
-    .execute()
-  return Map.groupBy(rows, ({ app_id }) => app_id)
+  const appIds = apps.map(({ id }) => id)
+  const [newest, analyzed, icons] = await Promise.all([
+    listNewestReleases(db, { appIds }),
+    listNewestAnalyzed(db, { appIds }),
+    listIconReleases(db, { appIds }),
+  ])
+  const newestOfApp = Map.groupBy(newest, ({ app_id }) => app_id)
+  const analyzedOfApp = Map.groupBy(analyzed, ({ app_id }) => app_id)
+  const iconOfApp = new Map(icons.map(({ app_id, id }) => [app_id, id]))
+  return apps.map((app) => ({
+    ...app,
+    newestReleases: newestOfApp.get(app.id) ?? [],
+    analyzedReleases: analyzedOfApp.get(app.id) ?? [],
+    iconReleaseId: iconOfApp.get(app.id),
+  }))
 }

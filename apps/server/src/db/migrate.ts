@@ -4,6 +4,8 @@ import * as initial from './migrations/0001-initial.ts'
 import * as peopleAndMachines from './migrations/0002-people-and-machines.ts'
 import * as auditLog from './migrations/0003-audit-log.ts'
 import * as deviceActivity from './migrations/0004-device-activity.ts'
+import * as releaseAnalysis from './migrations/0005-release-analysis.ts'
+import * as firstDevice from './migrations/0006-first-device.ts'
 
 /** In order, forward only. A migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -11,6 +13,8 @@ const migrations: Record<string, Migration> = {
   '0002-people-and-machines': peopleAndMachines,
   '0003-audit-log': auditLog,
   '0004-device-activity': deviceActivity,
+  '0005-release-analysis': releaseAnalysis,
+  '0006-first-device': firstDevice,
 }
 
 /** Brings the schema up to date. Kysely holds an advisory lock, so that two servers may start at once. */

@@ -6,6 +6,7 @@ create table activity_apps (
   seq bigint not null default 0,
   epoch bigint not null default 0,
   device_count integer not null default 0,
+  first_ms bigint,
   constraint activity_apps_pkey PRIMARY KEY (id),
   constraint activity_apps_app_id_key UNIQUE (app_id)
 );
@@ -416,6 +417,33 @@ create table refresh_tokens (
   constraint refresh_tokens_pkey PRIMARY KEY (hash)
 );
 CREATE INDEX refresh_tokens_session_id_idx ON public.refresh_tokens USING btree (session_id);
+
+create table release_analyses (
+  release_id bigint not null,
+  platform text not null,
+  artifact_id bigint not null,
+  analyzer_version integer not null,
+  is_analyzed boolean not null,
+  display_name text,
+  package_name text,
+  min_sdk_version text,
+  target_sdk_version text,
+  architectures text[],
+  icon bytea,
+  problem text,
+  detail text,
+  analyzed_at timestamp with time zone not null default now(),
+  constraint release_analyses_complete CHECK (
+CASE
+    WHEN is_analyzed THEN ((num_nulls(display_name, package_name, min_sdk_version, target_sdk_version, architectures) = 0) AND (problem IS NULL))
+    ELSE ((problem IS NOT NULL) AND (icon IS NULL))
+END),
+  constraint release_analyses_platform_check CHECK ((platform = ANY (ARRAY['android'::text, 'ios'::text, 'linux'::text, 'macos'::text, 'windows'::text]))),
+  constraint release_analyses_artifact_id_fkey FOREIGN KEY (artifact_id) REFERENCES release_artifacts(id) ON DELETE CASCADE,
+  constraint release_analyses_release_id_fkey FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE,
+  constraint release_analyses_pkey PRIMARY KEY (release_id, platform)
+);
+CREATE INDEX release_analyses_artifact_id_idx ON public.release_analyses USING btree (artifact_id);
 
 create table release_artifacts (
   id bigint generated always as identity not null,

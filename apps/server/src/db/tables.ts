@@ -230,6 +230,24 @@ export type Database = {
     registered_by: Json
     created_at: CreatedAt
   }
+  release_analyses: {
+    release_id: number
+    platform: ReleasePlatform
+    artifact_id: number
+    analyzer_version: number
+    is_analyzed: boolean
+    display_name: string | null
+    package_name: string | null
+    min_sdk_version: string | null
+    target_sdk_version: string | null
+    architectures: string[] | null
+    /** A PNG. */
+    icon: Buffer | null
+    /** Why it is not analyzed: an AnalysisProblem, and what it was about. */
+    problem: string | null
+    detail: string | null
+    analyzed_at: CreatedAt
+  }
   patches: {
     id: GeneratedAlways<number>
     release_id: number
@@ -304,6 +322,7 @@ export type Database = {
     seq: Generated<number>
     epoch: Generated<number>
     device_count: Generated<number>
+    first_ms: number | null
   }
   activity_devices: { app: number; client: string; number: number }
   activity_removed_devices: { app: number; number: number }

@@ -113,7 +113,7 @@ async function authorizeOnOrganizationInBody(deps: Deps, actor: Actor, route: Ro
 }
 
 function sendOutput(route: Route, reply: FastifyReply, output: unknown): FastifyReply {
-  if (route.access.by === 'bearer') reply.header('cache-control', 'no-store')
+  if (route.access.by === 'bearer' && !reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
   const { status, body, contentType = 'application/json; charset=utf-8' } = route.success
   if (output instanceof Readable) return reply.send(output)
   if (reply.statusCode !== 200) return reply.send()

@@ -1,6 +1,7 @@
+import { availableParallelism } from 'node:os'
+import type { ReleasePlatform } from '@godwit/contract'
 import { CompiledQuery } from 'kysely'
-import type pg from 'pg'
-import { type JobResult, PgBoss } from 'pg-boss'
+import { type JobResult, PgBoss, type WorkOptions } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
 
@@ -12,6 +13,8 @@ const queues = {
   organizationRemoval: 'delete-organization',
   unfinishedRemovals: 'resume-deletions',
   mail: 'send-mail',
+  analysis: 'analyze-release',
+  missingAnalyses: 'request-missing-analyses',
   maintenance: 'maintenance',
 } as const
 
@@ -22,13 +25,21 @@ const unfinishedRemovalsSchedule = '47 * * * *'
 /** Signing keys are announced a day before they sign; several tries fit into it. */
 const maintenanceSchedule = '7 */6 * * *'
 
+/** A release whose analysis failed too often, or that was there before there were any, has another try then. */
+const missingAnalysesSchedule = '37 * * * *'
+/** Somebody may be waiting for it, having just released. */
+const analysisPollingSeconds = 1
+
 const retry = { retryLimit: 5, retryBackoff: true, retryDelay: 10 }
 /** A mail may hold a link that is as good as a password: what has been sent does not stay in the queue. */
 const mailOptions = { ...retry, retryLimit: 8, retentionSeconds: 24 * 60 * 60, deleteAfterSeconds: 60 }
 
-const eachOnItsOwn = { batchSize: 10, perJobResults: true } as const
+const requestsPerInsert = 1000
 
 export type Mail = { to: string; subject: string; text: string }
+
+/** `again`: also when it has been done. */
+export type AnalysisRequest = { releaseId: number; platform: ReleasePlatform; again?: boolean }
 
 export type JobHandlers = {
   sweepBlobs: () => Promise<unknown>
@@ -37,6 +48,9 @@ export type JobHandlers = {
   /** Requests the removal of each organization whose deletion has begun. */
   resumeRemovals: () => Promise<void>
   sendMail: (input: Mail) => Promise<void>
+  analyzeRelease: (input: AnalysisRequest) => Promise<void>
+  /** Requests the analysis of each release that has none. */
+  requestMissingAnalyses: () => Promise<unknown>
   /** What time alone asks for. */
   maintain: () => Promise<void>
 }
@@ -51,6 +65,10 @@ export type Jobs = {
   requestOrganizationRemoval: (db: Db, input: { organizationId: number }) => Promise<void>
   /** Has a mail sent. Part of the transaction that the mail tells of. */
   requestMail: (db: Db, input: Mail) => Promise<void>
+  /** Has releases analyzed, soon. Part of the transaction by which there is something to analyze. */
+  requestAnalyses: (db: Db, requests: AnalysisRequest[]) => Promise<void>
+  /** Releases that wait for their analysis. */
+  countWaitingAnalyses: () => Promise<number>
   /** Starts doing what was requested. */
   work: (handlers: JobHandlers) => Promise<void>
   /** Lets a running job finish. */
@@ -58,10 +76,8 @@ export type Jobs = {
 }
 
 /** Jobs in the schema `pgboss` of the database. */
-export async function createJobs(options: { pool: pg.Pool; log: Logger }): Promise<Jobs> {
-  const boss = new PgBoss({
-    db: { executeSql: async (text: string, values?: unknown[]) => await options.pool.query(text, values) },
-  })
+export async function createJobs(options: { db: Db; log: Logger }): Promise<Jobs> {
+  const boss = new PgBoss({ db: runOn(options.db) })
   boss.on('error', (error) => options.log.error({ err: error }, 'job queue'))
   await boss.start()
   for (const queue of Object.values(queues)) await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
@@ -78,6 +94,16 @@ export async function createJobs(options: { pool: pg.Pool; log: Logger }): Promi
     async requestMail(db, { to, subject, text }) {
       await boss.send(queues.mail, { to, subject, text }, { db: runOn(db) })
     },
+    async requestAnalyses(db, requests) {
+      for (let from = 0; from < requests.length; from += requestsPerInsert) {
+        const jobs = requests.slice(from, from + requestsPerInsert).map((data) => ({ data }))
+        await boss.insert(queues.analysis, jobs, { db: runOn(db) })
+      }
+    },
+    async countWaitingAnalyses() {
+      const [stats] = await boss.getQueueStats(queues.analysis)
+      return stats?.queuedCount ?? 0
+    },
     async work(handlers) {
       await startWork(boss, handlers, options.log)
     },
@@ -93,11 +119,17 @@ async function startWork(boss: PgBoss, handlers: JobHandlers, log: Logger): Prom
   await workOnEach(boss, log, queues.eventRemoval, handlers.removeDeviceEvents)
   await workOnEach(boss, log, queues.organizationRemoval, handlers.removeOrganization)
   await workOnEach(boss, log, queues.mail, handlers.sendMail)
+  // Two at a time on one core would each take twice as long, and twice the memory.
+  const eachOnACore = { localConcurrency: availableParallelism(), pollingIntervalSeconds: analysisPollingSeconds }
+  await workOnEach(boss, log, queues.analysis, handlers.analyzeRelease, eachOnACore)
+  await boss.work(queues.missingAnalyses, async () => await handlers.requestMissingAnalyses())
   await boss.work(queues.maintenance, async () => await handlers.maintain())
   await boss.schedule(queues.sweep, sweepSchedule)
   await boss.schedule(queues.maintenance, maintenanceSchedule)
   await boss.schedule(queues.unfinishedRemovals, unfinishedRemovalsSchedule)
+  await boss.schedule(queues.missingAnalyses, missingAnalysesSchedule)
   await boss.send(queues.unfinishedRemovals, {})
+  await boss.send(queues.missingAnalyses, {})
 }
 
 /** Takes several requests at a time, one after the other. One that fails is tried again without the others. */
@@ -106,7 +138,9 @@ async function workOnEach<Data>(
   log: Logger,
   queue: string,
   handle: (data: Data) => Promise<void>,
+  options: WorkOptions = { batchSize: 10 },
 ): Promise<void> {
+  const eachOnItsOwn = { ...options, perJobResults: true } as const
   await boss.work<Data, undefined, typeof eachOnItsOwn>(queue, eachOnItsOwn, async (requests) => {
     const results: JobResult[] = []
     for (const { id, data } of requests) {

@@ -46,7 +46,7 @@ export function registerOrganizationRoutes(app: FastifyInstance, deps: Deps): vo
   registerMemberRoutes(app, deps)
   bindRoute(app, deps, 'listOrganizationApps', async ({ actor, params }) => {
     const rows = await listAppMetadata(deps.db, { actor, organizationId: params.organizationId })
-    return { apps: rows.map(toAppMetadata) }
+    return { apps: rows.map((row) => toAppMetadata(deps, row)) }
   })
   bindRoute(app, deps, 'transferApp', async ({ actor, params, body }) => {
     await transferApp(deps, actor, { ...params, appId: body.app_id })

@@ -97,6 +97,17 @@ export async function lockRelease(db: Db, input: { appId: string; releaseId: num
     .executeTakeFirst()
 }
 
+/** The same wherever it belongs. Whether it is there. */
+export async function lockReleaseById(db: Db, input: { releaseId: number }): Promise<boolean> {
+  const row = await db
+    .selectFrom('releases')
+    .select('id')
+    .where('id', '=', input.releaseId)
+    .forUpdate()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 export async function updateRelease(
   db: Db,
   input: { releaseId: number; notes: string | null | undefined },

@@ -1,19 +1,24 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { ActivityStore } from '../activity/activity-store.ts'
 import type { Recorder } from '../activity/recorder.ts'
+import type { MeasuredAnalyzer } from '../analysis/measured-analyzer.ts'
 import type { DeviceIndex } from '../devices/device-index.ts'
+import type { Jobs } from '../jobs/jobs.ts'
 
 /** What `/metrics` tells. Whoever has more to tell adds to it. */
 export function createRegistry(sources: {
   recorder: Pick<Recorder, 'measure'>
   activityStore: Pick<ActivityStore, 'measure'>
   deviceIndex: Pick<DeviceIndex, 'measure'>
+  analyzer: Pick<MeasuredAnalyzer, 'measure'>
+  jobs: Pick<Jobs, 'countWaitingAnalyses'>
 }): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   registerRecorder(registry, sources.recorder)
   registerActivityStore(registry, sources.activityStore)
   registerDeviceIndex(registry, sources.deviceIndex)
+  registerAnalyzer(registry, sources)
   return registry
 }
 
@@ -75,6 +80,26 @@ function registerDeviceIndex(registry: Registry, { measure }: Pick<DeviceIndex, 
   )
 }
 
+function registerAnalyzer(
+  registry: Registry,
+  { analyzer, jobs }: { analyzer: Pick<MeasuredAnalyzer, 'measure'>; jobs: Pick<Jobs, 'countWaitingAnalyses'> },
+): void {
+  addGauge(registry, 'godwit_analyses_running', 'Releases that are being analyzed.', () => analyzer.measure().running)
+  addGauge(registry, 'godwit_analyses_waiting', 'Releases that wait for their analysis, of all instances.', () =>
+    jobs.countWaitingAnalyses(),
+  )
+  addCounter(
+    registry,
+    'godwit_analyses_total',
+    'Analyses of this process: unanalyzable is the fault of the archive, failed is ours and is tried again.',
+    () => Object.entries(analyzer.measure().done).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    ['outcome'],
+  )
+  addCounter(registry, 'godwit_analysis_seconds_total', 'Time that those analyses took.', () => [
+    { value: analyzer.measure().seconds },
+  ])
+}
+
 type Sample = { labels?: Record<string, string>; value: number }
 
 /** A counter that is kept elsewhere, as a plain number: to count here costs more than what is counted. */
@@ -97,6 +122,11 @@ export function addCounter(
   })
 }
 
-export function addGauge(registry: Registry, name: string, help: string, read: () => number): void {
-  const gauge: Gauge = new Gauge({ name, help, registers: [registry], collect: () => gauge.set(read()) })
+/** One that cannot be read now keeps its last value. */
+export function addGauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
+  const collect = async () => {
+    const value = await Promise.resolve(read()).catch(() => undefined)
+    if (value !== undefined) gauge.set(value)
+  }
+  const gauge: Gauge = new Gauge({ name, help, registers: [registry], collect })
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '@godwit/contract'
+import { isAnalyzed } from '../analysis/rules.ts'
 import { type AuditActor, unknownActor } from '../audit/describe-actor.ts'
 import { type Doer, recordAppEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
@@ -101,7 +102,10 @@ async function completeReleaseArtifact(deps: Deps, trx: Db, artifact: ReleaseArt
   if (replaced !== undefined) await dropArtifact(deps, trx, { table, id: replaced.id })
   await markComplete(deps, trx, { table, id: artifact.id }, completion)
   // Otherwise another request has completed it, and recorded that.
-  if (uploaded?.id !== artifact.id) await recordReleaseUpload(deps, trx, { artifact, completion, replaced })
+  if (uploaded?.id === artifact.id) return undefined
+  await recordReleaseUpload(deps, trx, { artifact, completion, replaced })
+  const { releaseId, platform, arch } = artifact
+  if (isAnalyzed(platform, arch)) await deps.jobs.requestAnalyses(trx, [{ releaseId, platform }])
   return undefined
 }
 

@@ -3,7 +3,9 @@ import type { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatTable } from '../../src/admin/format-table.ts'
 import { buildProgram } from '../../src/admin/program.ts'
+import { analyzeRelease } from '../../src/analysis/actions.ts'
 import { verifyPassword } from '../../src/passwords/hash-password.ts'
+import { createTestApp, createTestRelease, uploadTestReleaseArtifact } from '../support/publishing.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 import { type AdminResult, runAdmin } from './run-admin.ts'
 
@@ -42,6 +44,7 @@ describe('--help', () => {
       'replace-signing-keys',
       'audit',
       'verify',
+      'analyze',
       'list',
     ])
     for (const command of commands) {
@@ -207,6 +210,22 @@ describe('list', () => {
   it('does not let the name of somebody steer the terminal', () => {
     const table = formatTable([{ id: 1, name: '\u001b[2J\nid\u202e', plan: null, verified: true }])
     expect(table).toBe('id  name      plan  verified\n1   ?[2J?id?  -     yes\n')
+  })
+})
+
+describe('analyze', () => {
+  it('has a server read again what is outdated, or everything, and lists what says too little', async () => {
+    const owner = await service.createAccount()
+    const appId = await createTestApp(owner)
+    const releaseId = await createTestRelease(owner.api, appId)
+    await uploadTestReleaseArtifact(owner.api, { appId, releaseId }, { bytes: Buffer.from('no archive') })
+    expect(await run(['analyze'])).toEqual({ code: 0, stdout: '', stderr: '1 release will be analyzed.\n' })
+    await analyzeRelease(service.deps, { releaseId, platform: 'android' })
+    expect((await run(['analyze'])).stderr).toBe('There is nothing to analyze.\n')
+    expect((await run(['analyze', '--all'])).stderr).toBe('1 release will be analyzed.\n')
+    const { stdout } = await run(['list', 'unanalyzed-releases'])
+    expect(stdout).toContain(appId)
+    expect(stdout).toMatch(/android +aab +damaged_archive/)
   })
 })
 

@@ -83,6 +83,7 @@ describe('GET /api/v1/apps/{appId}', () => {
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       updated_at: expect.stringMatching(/Z$/),
       platforms: [],
+      latest_releases: {},
       pending_releases: {},
     })
   })

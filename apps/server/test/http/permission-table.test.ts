@@ -88,6 +88,7 @@ const rows: Record<OperationId, Row | 'own account' | 'anybody signed in' | 'ope
   listApps: 'app.read, metrics.read',
   createApp: 'app.create',
   getApp: 'app.read, metrics.read',
+  getAppIcon: 'app.read, metrics.read',
   updateApp: 'app.update',
   deleteApp: 'app.delete',
   listCollaborators: 'app.read, metrics.read',

@@ -13,7 +13,10 @@ import { validBodies, validEvent } from '../support/valid-bodies.ts'
 
 const bearerOperations = operationIds.filter((id) => routes[id].access.by === 'bearer')
 const bodyOperations = operationIds.filter((id) => 'body' in routes[id])
-const queryOperations = operationIds.filter((id) => 'query' in routes[id] && routes[id].access.by === 'bearer')
+/** The icon's query is for caches alone. */
+const queryOperations = operationIds.filter(
+  (id) => 'query' in routes[id] && routes[id].access.by === 'bearer' && id !== 'getAppIcon',
+)
 const signedOperations = operationIds.filter((id) => routes[id].access.by === 'signature')
 const idOperations = operationIds.filter((id) =>
   listPathParameters(routes[id].path).some((name) => !isTextParameter(name)),

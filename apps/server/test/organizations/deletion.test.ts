@@ -263,7 +263,8 @@ describe('the job queue', () => {
       },
       resumeRemovals: () => resumeRemovals(service.deps),
       sendMail: nothing,
-
+      analyzeRelease: nothing,
+      requestMissingAnalyses: nothing,
       maintain: async () => undefined,
     })
     const check = async () => {

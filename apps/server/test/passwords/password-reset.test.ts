@@ -269,6 +269,8 @@ describe('the link', () => {
       sweepBlobs: nothing,
       removeDeviceEvents: nothing,
       removeOrganization: nothing,
+      analyzeRelease: nothing,
+      requestMissingAnalyses: nothing,
       resumeRemovals: nothing,
       maintain: nothing,
       sendMail: (mail) => sendMail(service.deps, mail),

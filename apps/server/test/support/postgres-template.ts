@@ -28,7 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const pool = createPool(postgres.connectionString)
   const db = createDb(pool)
   await migrateToLatest(db)
-  const jobs = await createJobs({ pool, log })
+  const jobs = await createJobs({ db, log })
   await jobs.stop()
   await db.destroy()
   project.provide('postgresUrl', postgres.connectionString)

@@ -65,6 +65,7 @@ export const validBodies: Record<OperationId, unknown> = {
   listApps: undefined,
   createApp: { display_name: 'Atlas', organization_id: 0 },
   getApp: undefined,
+  getAppIcon: undefined,
   updateApp: { display_name: 'Atlas' },
   deleteApp: undefined,
   listCollaborators: undefined,

@@ -8,6 +8,7 @@ import {
   Channel,
   CreateAppRequest,
   CreateChannelRequest,
+  GetAppIconQuery,
   GetAppsResponse,
   UpdateAppRequest,
   UpdateCollaboratorRequest,
@@ -42,6 +43,18 @@ export const appRoutes = {
     summary: 'One app',
     access: { by: 'bearer', permission: 'app.read', on: 'app' },
     success: { status: 200, body: AppMetadata },
+  }),
+  getAppIcon: defineRoute({
+    method: 'GET',
+    path: '/api/v1/apps/{appId}/icon',
+    tag: 'Apps',
+    summary: "The app's launcher icon, a PNG",
+    description:
+      'Of the newest analyzed iOS release that has one, else of the newest Android release. 404 when none has. ' +
+      '`Cache-Control: private, max-age=31536000, immutable`: its URL, `icon_url` of the app, changes with the release.',
+    access: { by: 'bearer', permission: 'app.read', on: 'app' },
+    query: GetAppIconQuery,
+    success: { status: 200, contentType: 'image/png' },
   }),
   updateApp: defineRoute({
     method: 'PATCH',

@@ -54,6 +54,10 @@ export const AppMetadata = z
   .meta({ id: 'AppMetadata' })
 export type AppMetadata = z.infer<typeof AppMetadata>
 
+export const GetAppIconQuery = z
+  .object({ v: z.string().optional().meta({ description: 'Id of the release that the icon is of. Not looked at.' }) })
+  .meta({ id: 'GetAppIconQuery' })
+
 export const GetAppsResponse = z.object({ apps: z.array(AppMetadata) }).meta({ id: 'GetAppsResponse' })
 
 export const GetOrganizationAppsResponse = z

@@ -1,0 +1,28 @@
+import type { ReleasePlatform } from '@godwit/contract'
+
+/** The archives that say something of the app, by `arch` of their artifacts, the most telling first. */
+const primaryArches = {
+  android: ['aab', 'apk', 'aar'],
+  ios: ['xcarchive', 'ipa', 'runner', 'xcframework'],
+  macos: ['app'],
+  linux: ['bundle'],
+  windows: ['win_archive'],
+} as const satisfies Record<ReleasePlatform, readonly string[]>
+
+export const analyzedArches: readonly string[] = Object.values(primaryArches).flat()
+
+/** The artifact that stands for a release on a platform. undefined: none of them says anything of the app. */
+export function choosePrimaryArtifact<Artifact extends { arch: string }>(
+  platform: ReleasePlatform,
+  artifacts: Artifact[],
+): Artifact | undefined {
+  for (const arch of primaryArches[platform]) {
+    const artifact = artifacts.find((each) => each.arch === arch)
+    if (artifact !== undefined) return artifact
+  }
+  return undefined
+}
+
+export function isAnalyzed(platform: ReleasePlatform, arch: string): boolean {
+  return (primaryArches[platform] as readonly string[]).includes(arch)
+}
