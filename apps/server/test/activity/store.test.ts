@@ -53,6 +53,28 @@ async function check(client: string, fields: object = {}) {
   })
 }
 
+describe('the first time', () => {
+  const findFirst = () => store().findFirstTime({ appId })
+  const findStored = async () => {
+    const apps = service.deps.db.selectFrom('activity_apps').select('first_ms').where('app_id', '=', appId)
+    return (await apps.executeTakeFirst())?.first_ms
+  }
+  const at = (time: string) => Date.parse(time)
+
+  it('is that of the device which was seen first, also when that is learned later, or forgotten', async () => {
+    const times = ['2026-11-18T10:00:00.500Z', '2026-11-17T10:00:00.250Z', '2026-11-19T10:00:00.000Z'] as const
+    expect(await findFirst()).toBeUndefined()
+    await importLines([line(1, times[0])])
+    expect([await findFirst(), await findStored()]).toEqual([at(times[0]), at(times[0])])
+    await importLines([line(2, times[1]), line(3, times[2])])
+    expect([await findFirst(), await findStored()]).toEqual([at(times[1]), at(times[1])])
+    await store().removeDevice({ appId, clientId: line(2, times[1]).client_id })
+    expect([await findStored(), await findFirst()]).toEqual([null, at(times[0])])
+    await importLines([line(4, times[2])])
+    expect([await findFirst(), await findStored()]).toEqual([at(times[0]), at(times[0])])
+  })
+})
+
 describe('the store of device activity', () => {
   it('counts imported devices, each line once', async () => {
     const lines = [

@@ -4,6 +4,7 @@ import { hourMs } from '../../time.ts'
 import type { DeviceCounts, GroupBy, Span } from '../activity-store.ts'
 import type { Unit } from './bitmap-units.ts'
 import { RoaringBitmap32, sizeOfUnion } from './bitmaps.ts'
+import { findFirstMs } from './device-columns.ts'
 import { needColumns } from './load-state.ts'
 import { listHourTotals } from './queries.ts'
 import { forEachSpan, type Reader } from './read-app.ts'
@@ -49,15 +50,11 @@ export async function countNewDevices({ db, state }: Reader, spans: Span[]): Pro
 
 /** Unix ms. */
 export async function findFirstTime({ db, state }: Reader): Promise<number | undefined> {
-  await needColumns(db, state)
-  let earliest = Number.POSITIVE_INFINITY
-  for (const { count, firstMs } of state.columns.chunks) {
-    for (let index = 0; index < count; index += 1) {
-      const first = firstMs[index] ?? 0
-      if (first !== 0 && first < earliest) earliest = first
-    }
+  if (state.firstMs === undefined) {
+    await needColumns(db, state)
+    state.firstMs = findFirstMs(state.columns)
   }
-  return Number.isFinite(earliest) ? earliest : undefined
+  return Number.isFinite(state.firstMs) ? state.firstMs : undefined
 }
 
 export async function countDevices(reader: Reader, spans: Span[], groupBy?: GroupBy): Promise<DeviceCounts[]> {

@@ -23,6 +23,8 @@ export type AppState = {
   epoch: number
   /** Numbers that were given so far. */
   deviceCount: number
+  /** When the first device was first seen (Unix ms): Infinity before any was. undefined: to be found in the columns. */
+  firstMs: number | undefined
   directory: DeviceDirectory
   columns: DeviceColumns
   /** The columns are read when something needs them: most questions do not. */
@@ -54,6 +56,7 @@ export function createAppState(row: { id: number; app_id: string; epoch: number 
     seq: -1,
     epoch: row.epoch,
     deviceCount: 0,
+    firstMs: undefined,
     directory: createDeviceDirectory(),
     columns: createDeviceColumns(),
     hasColumns: false,

@@ -45,6 +45,28 @@ export function createDeviceColumns(): DeviceColumns {
   }
 }
 
+/** When the first of all devices was first seen (Unix ms). Infinity when there is none. */
+export function findFirstMs({ chunks }: DeviceColumns): number {
+  let earliest = Number.POSITIVE_INFINITY
+  for (const { count, firstMs } of chunks) {
+    for (let index = 0; index < count; index += 1) {
+      const first = firstMs[index] ?? 0
+      if (first !== 0 && first < earliest) earliest = first
+    }
+  }
+  return earliest
+}
+
+/** The same of some of them. */
+export function findFirstMsOf({ chunks }: DeviceColumns, numbers: Uint32Array): number {
+  let earliest = Number.POSITIVE_INFINITY
+  for (const number of numbers) {
+    const first = chunks[Math.floor(number / chunkDevices)]?.firstMs[number % chunkDevices] ?? 0
+    if (first !== 0 && first < earliest) earliest = first
+  }
+  return earliest
+}
+
 function createChunk(capacity: number): Chunk {
   return {
     count: 0,

@@ -34,6 +34,7 @@ export async function loadState(db: Db, units: UnitCache, known: AppState | unde
   else for (const number of await listRemovedDevices(db, { app: row.id })) state.removed.add(number)
   state.seq = row.seq
   state.deviceCount = row.device_count
+  state.firstMs = row.first_ms ?? (row.device_count === 0 ? Number.POSITIVE_INFINITY : undefined)
   return state
 }
 

@@ -15,7 +15,14 @@ function anyOf(timesMs: number[]) {
   return sql<Date>`any(${timesMs.map((ms) => new Date(ms))}::timestamptz[])`
 }
 
-export type AppRow = { id: number; app_id: string; seq: number; epoch: number; device_count: number }
+export type AppRow = {
+  id: number
+  app_id: string
+  seq: number
+  epoch: number
+  device_count: number
+  first_ms: number | null
+}
 
 /** Apps that have segments, those whose segments wait longest first. */
 export async function listAppsWithSegments(db: Db): Promise<{ app_id: string; oldest: Date }[]> {
@@ -70,10 +77,14 @@ export async function lockApp(db: Db, input: { appId: string; skipLocked?: boole
 
 export async function updateApp(
   db: Db,
-  input: { app: number; seq: number; epoch: number; deviceCount: number },
+  input: { app: number; seq: number; epoch: number; deviceCount: number; firstMs: number | null },
 ): Promise<void> {
-  const { app, seq, epoch, deviceCount } = input
-  await db.updateTable('activity_apps').set({ seq, epoch, device_count: deviceCount }).where('id', '=', app).execute()
+  const { app, seq, epoch, deviceCount, firstMs } = input
+  await db
+    .updateTable('activity_apps')
+    .set({ seq, epoch, device_count: deviceCount, first_ms: firstMs })
+    .where('id', '=', app)
+    .execute()
 }
 
 /** The oldest segments of an app, in their order: at most `limit`, and no more once they have `sizeBytes` together. */

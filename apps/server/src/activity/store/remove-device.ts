@@ -47,6 +47,8 @@ export async function removeDevice(
     await deleteAllHourTotals(trx, { app })
     const seq = state.seq + 1
     await insertDeviceChange(trx, { app, seq, data: encodeChanges(state.columns, Uint32Array.of(number)) })
+    // It may have been the first.
+    state.firstMs = undefined
     await advance(trx, state, { seq, epoch: state.epoch + 1 })
     context.units.dropApp(app)
     return true

@@ -5,7 +5,7 @@ import type { AppState } from './app-state.ts'
 import type { Changes } from './apply-observations.ts'
 import { addToUnit, lengthOfKind, type UnitKind } from './bitmap-units.ts'
 import { serializeSorted } from './bitmaps.ts'
-import { encodeChanges } from './device-columns.ts'
+import { encodeChanges, findFirstMsOf } from './device-columns.ts'
 import { ensurePartition, tableOf } from './partitions.ts'
 import {
   addEventCounts,
@@ -52,6 +52,8 @@ export async function storeChanges(
   const hoursMs = [...new Set(additions.hours.map(({ startMs }) => startMs))]
   if (hoursMs.length > 0) await deleteHourTotals(trx, { app, startsMs: hoursMs })
   if (changes.eventCounts.length > 0) await addEventCounts(trx, { app, counts: changes.eventCounts })
+  if (state.firstMs !== undefined)
+    state.firstMs = Math.min(state.firstMs, findFirstMsOf(state.columns, changes.devices))
   await advance(trx, state, { seq })
   state.changeBytes += data.length
   for (const number of changes.devices) state.dirtyChunks.add(number >>> 16)
@@ -62,7 +64,8 @@ export async function storeChanges(
 /** Makes `seq` the last change of the app. A new epoch makes void whatever is held of it in memory. */
 export async function advance(trx: Db, state: AppState, next: { seq: number; epoch?: number }): Promise<void> {
   const { seq, epoch = state.epoch } = next
-  await updateApp(trx, { app: state.app, seq, epoch, deviceCount: state.deviceCount })
+  const { app, deviceCount, firstMs = Number.POSITIVE_INFINITY } = state
+  await updateApp(trx, { app, seq, epoch, deviceCount, firstMs: Number.isFinite(firstMs) ? firstMs : null })
   state.seq = seq
   state.epoch = epoch
 }
