@@ -31,22 +31,44 @@ export function createBulkDb(pool: pg.Pool): Db {
   })
 }
 
-/** The rows of a query, whose values must stand in its text (`sql.lit`): COPY takes no parameters. */
+/**
+ * The rows of a query, whose values must stand in its text (`sql.lit`): COPY takes no parameters. They are valid until the
+ * connection reads others: whoever wants to keep one copies it.
+ */
 export async function readBinaryRows(db: Db, query: RawBuilder<unknown>): Promise<BinaryRow[]> {
   const { rows } = (await sql`copy (${query}) to stdout (format binary)`.execute(db)) as QueryResult<BinaryRow>
   return rows
 }
 
+/** The answer to one statement of a connection at a time. */
+type Answer = { bytes: Buffer; usedBytes: number }
+
+const initialBytes = 1024 ** 2
+/** Memory by the ten megabytes that comes and goes costs more than what is done with it. */
+const answers = new WeakMap<pg.PoolClient, Answer>()
+
 async function copyRows(client: pg.PoolClient, text: string) {
-  const pieces: Buffer[] = []
+  const answer = answers.get(client) ?? { bytes: Buffer.allocUnsafeSlow(initialBytes), usedBytes: 0 }
+  answers.set(client, answer)
+  answer.usedBytes = 0
   const stream: CopyToStreamQuery & { callback?: () => void } = client.query(copyTo(text))
   try {
-    for await (const piece of stream) pieces.push(piece as Buffer)
+    for await (const piece of stream) append(answer, piece as Buffer)
   } finally {
     // The driver's, which the stream does not call: it ends the wait after which the query counts as stuck.
     stream.callback?.()
   }
-  return { command: 'COPY', rowCount: 0, rows: parseRows(Buffer.concat(pieces)) }
+  return { command: 'COPY', rowCount: 0, rows: parseRows(answer.bytes.subarray(0, answer.usedBytes)) }
+}
+
+function append(answer: Answer, piece: Buffer): void {
+  const neededBytes = answer.usedBytes + piece.length
+  if (neededBytes > answer.bytes.length) {
+    const larger = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(neededBytes)))
+    answer.bytes.copy(larger, 0, 0, answer.usedBytes)
+    answer.bytes = larger
+  }
+  answer.usedBytes += piece.copy(answer.bytes, answer.usedBytes)
 }
 
 /** See "Binary Format" of COPY in PostgreSQL's manual. */
