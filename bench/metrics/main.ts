@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { dayMs } from '../../apps/server/src/time.ts'
 import { adminKey } from '../check/servers.ts'
 import { atTheEnd, runAndClose } from '../closing.ts'
 import { type ActivityCounts, clientIdOf, type Plan } from './activity.ts'
@@ -39,7 +40,6 @@ const { values: options } = parseArgs({
     folder: { type: 'string', default: tmpdir() },
   },
 })
-const dayMs = 86_400_000
 const warmRuns = 5
 const rowRuns = 3
 const mostRowDevices = 1_000_000

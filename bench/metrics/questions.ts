@@ -1,3 +1,4 @@
+import { dayMs } from '../../apps/server/src/time.ts'
 import { releases } from './activity.ts'
 
 /** ISO 8601. */
@@ -36,7 +37,6 @@ export type Answer = {
   hourly: { hour_utc: number; average_active_devices: number }[]
 }
 
-const dayMs = 86_400_000
 const latest = releases.at(-1)?.value
 
 export const questions: Question[] = [

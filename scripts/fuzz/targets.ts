@@ -18,7 +18,6 @@ import { decodeCgbi } from '../../apps/server/src/analyzer/icons/decode-cgbi.ts'
 import { openArchive } from '../../apps/server/src/analyzer/open-archive.ts'
 import { buildIcns, buildPng, fill } from '../../apps/server/test/analyzer/apple/build-images.ts'
 import { buildBinaryPlist, buildXmlPlist, iosFields } from '../../apps/server/test/analyzer/apple/build-plists.ts'
-import { createArchive } from '../../apps/server/test/analyzer/apple/create-archive.ts'
 import { buildZip, openPieces, openZip, sizeOf } from '../../apps/server/test/analyzer/core/build-zip.ts'
 import { readSamples, type Sample } from '../../apps/server/test/analyzer/core/sample-archives.ts'
 import {
@@ -28,6 +27,7 @@ import {
   buildPe,
   machTypes,
 } from '../../apps/server/test/analyzer/executables/build-executables.ts'
+import { createArchive } from '../../apps/server/test/analyzer/memory-archive.ts'
 
 /** Something that must come to an end with a value or an UnanalyzableError, whatever it is given. */
 export type Target = { findSeeds: () => Buffer[] | Promise<Buffer[]>; run: (input: Buffer) => unknown }

@@ -2,7 +2,7 @@ import type { ReleasePlatform } from '@godwit/contract'
 import { sql } from 'kysely'
 import type { AppFacts } from '../analyzer/app-facts.ts'
 import type { Db } from '../db/connection.ts'
-import { analyzedArches } from './rules.ts'
+import { analyzedPlatforms } from './rules.ts'
 
 export type ReleaseOnPlatform = { releaseId: number; platform: ReleasePlatform }
 
@@ -65,7 +65,13 @@ export async function listToAnalyze(
     .select(['artifact.release_id', 'artifact.platform'])
     .distinct()
     .where('artifact.uploaded_at', 'is not', null)
-    .where('artifact.arch', 'in', analyzedArches)
+    .where((eb) =>
+      eb.or(
+        analyzedPlatforms.map(({ platform, arches }) =>
+          eb.and([eb('artifact.platform', '=', platform), eb('artifact.arch', 'in', arches)]),
+        ),
+      ),
+    )
     .$if(input.which !== 'all', (query) =>
       query.where((eb) => {
         const isMissing = eb('analysis.release_id', 'is', null)
@@ -77,14 +83,6 @@ export async function listToAnalyze(
     .orderBy('artifact.platform')
     .execute()
   return rows.map(({ release_id, platform }) => ({ releaseId: release_id, platform }))
-}
-
-export type ShippedRelease = {
-  app_id: string
-  platform: ReleasePlatform
-  id: number
-  version: string
-  created_at: Date
 }
 
 /** Per app and platform the newest release that has an uploaded artifact, and whether it is analyzed. */

@@ -1,4 +1,4 @@
-import type { ReleasePlatform } from '@godwit/contract'
+import { ReleasePlatform } from '@godwit/contract'
 
 /** The archives that say something of the app, by `arch` of their artifacts, the most telling first. */
 const primaryArches = {
@@ -9,7 +9,10 @@ const primaryArches = {
   windows: ['win_archive'],
 } as const satisfies Record<ReleasePlatform, readonly string[]>
 
-export const analyzedArches: readonly string[] = Object.values(primaryArches).flat()
+export const analyzedPlatforms = ReleasePlatform.options.map((platform) => ({
+  platform,
+  arches: primaryArches[platform],
+}))
 
 /** The artifact that stands for a release on a platform. undefined: none of them says anything of the app. */
 export function choosePrimaryArtifact<Artifact extends { arch: string }>(
@@ -23,6 +26,7 @@ export function choosePrimaryArtifact<Artifact extends { arch: string }>(
   return undefined
 }
 
-export function isAnalyzed(platform: ReleasePlatform, arch: string): boolean {
+/** Whether the archive is one of those. */
+export function canAnalyze(platform: ReleasePlatform, arch: string): boolean {
   return (primaryArches[platform] as readonly string[]).includes(arch)
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '@godwit/contract'
-import { isAnalyzed } from '../analysis/rules.ts'
+import { canAnalyze } from '../analysis/rules.ts'
 import { type AuditActor, unknownActor } from '../audit/describe-actor.ts'
 import { type Doer, recordAppEvent } from '../audit/record-event.ts'
 import type { Db } from '../db/connection.ts'
@@ -105,7 +105,7 @@ async function completeReleaseArtifact(deps: Deps, trx: Db, artifact: ReleaseArt
   if (uploaded?.id === artifact.id) return undefined
   await recordReleaseUpload(deps, trx, { artifact, completion, replaced })
   const { releaseId, platform, arch } = artifact
-  if (isAnalyzed(platform, arch)) await deps.jobs.requestAnalyses(trx, [{ releaseId, platform }])
+  if (canAnalyze(platform, arch)) await deps.jobs.requestAnalyses(trx, [{ releaseId, platform }])
   return undefined
 }
 

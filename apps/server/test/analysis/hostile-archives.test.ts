@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { buildArray, buildObjects, buildText } from '../analyzer/apple/build-plists.ts'
 import type { Piece, ZipInput } from '../analyzer/core/build-zip.ts'
 import { buildZip } from '../analyzer/core/build-zip.ts'
 import { createTestApp } from '../support/publishing.ts'
@@ -23,27 +24,10 @@ function toBytes(pieces: Piece[]): Buffer {
   return Buffer.concat(pieces.map((piece) => (Buffer.isBuffer(piece) ? piece : Buffer.alloc(piece.sizeBytes))))
 }
 
-/** Thirty dictionaries, each of which has the next one twice: a gigabyte for who follows them. */
-function buildExponentialPlist(): Buffer {
-  const depth = 30
-  const arrays = Array.from({ length: depth }, (_, index) => [
-    0xa2,
-    Math.min(index + 1, depth),
-    Math.min(index + 1, depth),
-  ])
-  const objects = [...arrays, [0x09]]
-  const offsets: number[] = []
-  let at = 8
-  for (const object of objects) {
-    offsets.push(at)
-    at += object.length
-  }
-  const trailer = Buffer.alloc(32)
-  trailer[6] = 1
-  trailer[7] = 1
-  trailer.writeBigUInt64BE(BigInt(objects.length), 8)
-  trailer.writeBigUInt64BE(BigInt(at), 24)
-  return Buffer.concat([Buffer.from('bplist00'), Buffer.from(objects.flat()), Buffer.from(offsets), trailer])
+/** Thirty lists, each of which has the next one twice: a thousand million for whoever follows them. */
+function buildDoublingPlist(): Buffer {
+  const lists = Array.from({ length: 30 }, (_, index) => buildArray([index + 1, index + 1]))
+  return buildObjects([...lists, buildText('x')])
 }
 
 const attacks: Record<string, () => ZipInput[]> = {
@@ -52,7 +36,7 @@ const attacks: Record<string, () => ZipInput[]> = {
     { name: 'base/manifest/AndroidManifest.xml', content: Buffer.alloc(4 * 1024 ** 2) },
   ],
   'a property list that doubles thirty times': () => [
-    { name: 'Payload/A.app/Info.plist', content: buildExponentialPlist() },
+    { name: 'Payload/A.app/Info.plist', content: buildDoublingPlist() },
   ],
 }
 

@@ -1,6 +1,6 @@
 import { ReleasePlatform } from '@godwit/contract'
 import { describe, expect, it } from 'vitest'
-import { choosePrimaryArtifact, isAnalyzed } from '../../src/analysis/rules.ts'
+import { canAnalyze, choosePrimaryArtifact } from '../../src/analysis/rules.ts'
 
 const artifacts = (...arches: string[]) => arches.map((arch) => ({ arch }))
 
@@ -24,7 +24,7 @@ describe('the artifact that stands for a release', () => {
     expect(choosePrimaryArtifact('android', artifacts('aarch64', 'arm', 'xcarchive'))).toBeUndefined()
     for (const platform of ReleasePlatform.options) {
       expect(choosePrimaryArtifact(platform, [])).toBeUndefined()
-      expect(isAnalyzed(platform, 'aarch64')).toBe(false)
+      expect(canAnalyze(platform, 'aarch64')).toBe(false)
     }
   })
 })

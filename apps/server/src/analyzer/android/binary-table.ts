@@ -1,6 +1,7 @@
+import { type ByteReader, createByteReader } from '../byte-reader.ts'
 import { limits } from '../limits.ts'
-import { beyondLimit, type CheckedBytes, checkBytes, malformed } from './checked-bytes.ts'
 import { type Chunk, chunkTypes, readChunk, readChunks } from './chunks.ts'
+import { beyondLimit, malformed } from './refusals.ts'
 import { emptyPool, readStringPool, type StringPool } from './string-pool.ts'
 import {
   type Configuration,
@@ -20,7 +21,7 @@ type TypeChunk = { chunk: Chunk; configuration: Configuration }
 
 /** The resources.arsc of an APK. Only where chunks begin is read at once: 10 MB take a few milliseconds. */
 export function readBinaryTable(file: Buffer): ResourceTable {
-  const bytes = checkBytes(file)
+  const bytes = createByteReader(file, 'little')
   const table = readChunk(bytes, 0, file.length)
   if (table.type !== chunkTypes.table) throw malformed('not a resource table')
   let pool: StringPool | undefined
@@ -42,11 +43,11 @@ export function readBinaryTable(file: Buffer): ResourceTable {
 }
 
 /** By the upper half of an id: that of the package, and that of the type. */
-function indexPackage(bytes: CheckedBytes, pack: Chunk, types: Map<number, TypeChunk[]>): void {
-  const packageId = bytes.u32(pack.start + 8)
+function indexPackage(bytes: ByteReader, pack: Chunk, types: Map<number, TypeChunk[]>): void {
+  const packageId = bytes.uint32(pack.start + 8)
   for (const chunk of readChunks(bytes, pack.headerEnd, pack.end)) {
     if (chunk.type !== chunkTypes.type) continue
-    const key = ((packageId & 0xff) << 8) | bytes.u8(chunk.start + 8)
+    const key = ((packageId & 0xff) << 8) | bytes.uint8(chunk.start + 8)
     const chunks = types.get(key) ?? []
     if (chunks.length === maxChunksPerType) throw beyondLimit('too many configurations of a type of resource')
     chunks.push({ chunk, configuration: readConfiguration(bytes, chunk.start + 20) })
@@ -57,10 +58,10 @@ function indexPackage(bytes: CheckedBytes, pack: Chunk, types: Map<number, TypeC
 /** More than any version of Android has. */
 const maxConfigurationBytes = 64
 
-function readConfiguration(bytes: CheckedBytes, at: number): Configuration {
-  const size = Math.min(bytes.u32(at), maxConfigurationBytes)
+function readConfiguration(bytes: ByteReader, at: number): Configuration {
+  const size = Math.min(bytes.uint32(at), maxConfigurationBytes)
   const known = Buffer.alloc(maxConfigurationBytes)
-  bytes.slice(at, at + size).copy(known)
+  bytes.slice(at, size).copy(known)
   const language = readLetters(known, 8, 0x61)
   const region = readLetters(known, 10, 0x30)
   const [density, sdk] = [known.readUInt16LE(14), known.readUInt16LE(24)]
@@ -90,44 +91,44 @@ function readLetters(bytes: Buffer, at: number, base: number): string {
 type EntryPlace = { index: number; pool: StringPool }
 
 /** undefined: there is none in this configuration, or it is no single value. */
-function readEntry(bytes: CheckedBytes, chunk: Chunk, { index, pool }: EntryPlace): ResourceValue | undefined {
+function readEntry(bytes: ByteReader, chunk: Chunk, { index, pool }: EntryPlace): ResourceValue | undefined {
   const offset = findOffset(bytes, chunk, index)
   if (offset === undefined) return undefined
-  const at = chunk.start + bytes.u32(chunk.start + 16) + offset
+  const at = chunk.start + bytes.uint32(chunk.start + 16) + offset
   if (at + 8 > chunk.end) throw malformed('a resource is not in its chunk')
-  const flags = bytes.u16(at + 2)
+  const flags = bytes.uint16(at + 2)
   const decode = (dataType: number, dataAt: number) => {
-    const data = bytes.u32(dataAt)
+    const data = bytes.uint32(dataAt)
     return decodeValue(dataType, data, () => pool(data))
   }
   if ((flags & entryFlags.compact) !== 0) return decode(flags >>> 8, at + 4)
   if ((flags & entryFlags.complex) !== 0) return undefined
-  const valueAt = at + bytes.u16(at)
-  return decode(bytes.u8(valueAt + 3), valueAt + 4)
+  const valueAt = at + bytes.uint16(at)
+  return decode(bytes.uint8(valueAt + 3), valueAt + 4)
 }
 
-function findOffset(bytes: CheckedBytes, chunk: Chunk, index: number): number | undefined {
-  const flags = bytes.u8(chunk.start + 9)
-  const count = bytes.u32(chunk.start + 12)
+function findOffset(bytes: ByteReader, chunk: Chunk, index: number): number | undefined {
+  const flags = bytes.uint8(chunk.start + 9)
+  const count = bytes.uint32(chunk.start + 12)
   if ((flags & typeFlags.sparse) !== 0) return findSparseOffset(bytes, chunk, index)
   if (index >= count) return undefined
   if ((flags & typeFlags.shortOffsets) !== 0) {
-    const short = bytes.u16(chunk.headerEnd + index * 2)
+    const short = bytes.uint16(chunk.headerEnd + index * 2)
     return short === 0xffff ? undefined : short * 4
   }
-  const offset = bytes.u32(chunk.headerEnd + index * 4)
+  const offset = bytes.uint32(chunk.headerEnd + index * 4)
   return offset === 0xffffffff ? undefined : offset
 }
 
 /** Pairs of index and offset, in the order of the indices. */
-function findSparseOffset(bytes: CheckedBytes, chunk: Chunk, index: number): number | undefined {
+function findSparseOffset(bytes: ByteReader, chunk: Chunk, index: number): number | undefined {
   let low = 0
-  let high = bytes.u32(chunk.start + 12)
+  let high = bytes.uint32(chunk.start + 12)
   while (low < high) {
     const middle = Math.floor((low + high) / 2)
     const at = chunk.headerEnd + middle * 4
-    const found = bytes.u16(at)
-    if (found === index) return bytes.u16(at + 2) * 4
+    const found = bytes.uint16(at)
+    if (found === index) return bytes.uint16(at + 2) * 4
     if (found < index) low = middle + 1
     else high = middle
   }

@@ -1,4 +1,5 @@
-import { type CheckedBytes, malformed } from './checked-bytes.ts'
+import type { ByteReader } from '../byte-reader.ts'
+import { malformed } from './refusals.ts'
 
 /** The unit of binary XML and of resource tables. */
 export type Chunk = { type: number; start: number; headerEnd: number; end: number }
@@ -16,16 +17,16 @@ export const chunkTypes = {
 
 const headerBytes = 8
 
-export function readChunk(bytes: CheckedBytes, start: number, limit: number): Chunk {
-  const headerEnd = start + bytes.u16(start + 2)
-  const end = start + bytes.u32(start + 4)
+export function readChunk(bytes: ByteReader, start: number, limit: number): Chunk {
+  const headerEnd = start + bytes.uint16(start + 2)
+  const end = start + bytes.uint32(start + 4)
   if (headerEnd < start + headerBytes || headerEnd > end || end > limit)
     throw malformed('a chunk has an impossible size')
-  return { type: bytes.u16(start), start, headerEnd, end }
+  return { type: bytes.uint16(start), start, headerEnd, end }
 }
 
 /** What lies in `start` to `end`, one chunk behind another. What is too short for a chunk is padding. */
-export function* readChunks(bytes: CheckedBytes, start: number, end: number): Generator<Chunk> {
+export function* readChunks(bytes: ByteReader, start: number, end: number): Generator<Chunk> {
   for (let at = start; at + headerBytes <= end; ) {
     const chunk = readChunk(bytes, at, end)
     yield chunk

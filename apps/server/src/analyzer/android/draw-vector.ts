@@ -1,6 +1,6 @@
-import { malformed } from './checked-bytes.ts'
 import { type Drawing, findNumberOf } from './drawing.ts'
 import { findPaint, formatPaint, type Paint, readPaint, tintPaint } from './paints.ts'
+import { malformed } from './refusals.ts'
 import { resolveValue } from './resolve.ts'
 import { type Box, formatBox, formatNumber, formatNumbers, type PathData, readPathData } from './svg.ts'
 import { type AttributeName, findAttribute, findPlainText, type XmlElement } from './xml.ts'

@@ -1,6 +1,6 @@
 import type { Archive } from '../archive.ts'
 import { limits } from '../limits.ts'
-import { beyondLimit, malformed } from './checked-bytes.ts'
+import { beyondLimit, malformed } from './refusals.ts'
 import { resolveValue } from './resolve.ts'
 import { withSystemColors } from './system-colors.ts'
 import type { ResourceTable, ResourceValue } from './values.ts'

@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts'
-import { beyondLimit, malformed } from './checked-bytes.ts'
+import { beyondLimit, malformed } from './refusals.ts'
 import type { XmlElement } from './xml.ts'
 
 /** Makes a tree of what a reader meets, within the limits. */

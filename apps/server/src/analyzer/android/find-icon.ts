@@ -1,7 +1,7 @@
 import sharp from 'sharp'
-import { UnanalyzableError } from '../app-facts.ts'
 import { encode, isImage, reencodeIcon, sharpOptions } from '../icons/reencode-icon.ts'
 import { limits } from '../limits.ts'
+import { loadOptional, readOptional } from '../optional.ts'
 import { drawContent, drawElement } from './draw-drawable.ts'
 import { createDrawing, type Drawing, findNumberOf, type IconSource } from './drawing.ts'
 import { resolveAll } from './resolve.ts'
@@ -30,7 +30,7 @@ export async function findIcon(source: IconSource, values: ResourceValue[]): Pro
       else if (found !== undefined) return found
     }
     for (const path of drawings) {
-      const found = await ignoreFaults(() => drawIcon(source, path))
+      const found = await loadOptional(() => drawIcon(source, path))
       if (found !== undefined) return found
     }
   }
@@ -38,25 +38,12 @@ export async function findIcon(source: IconSource, values: ResourceValue[]): Pro
 }
 
 function findPaths(source: IconSource, value: ResourceValue): string[] {
-  try {
-    return resolveAll(source.table, value).flatMap(({ value: found }) => (found.kind === 'text' ? [found.text] : []))
-  } catch (error) {
-    if (error instanceof UnanalyzableError) return []
-    throw error
-  }
-}
-
-async function ignoreFaults<T>(attempt: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await attempt()
-  } catch (error) {
-    if (error instanceof UnanalyzableError) return undefined
-    throw error
-  }
+  const found = readOptional(() => resolveAll(source.table, value)) ?? []
+  return found.flatMap((each) => (each.value.kind === 'text' ? [each.value.text] : []))
 }
 
 function readImage({ archive, folder }: IconSource, path: string): Promise<Buffer | 'drawing' | undefined> {
-  return ignoreFaults(async () => {
+  return loadOptional(async () => {
     const entry = archive.entries.get(folder + path)
     if (entry === undefined) return undefined
     if (!isImage(await archive.readStart(entry, startBytes))) return 'drawing'

@@ -1,6 +1,7 @@
 import { UnanalyzableError } from '../app-facts.ts'
+import { readOptional } from '../optional.ts'
 import { cleanName } from '../text.ts'
-import { malformed } from './checked-bytes.ts'
+import { malformed } from './refusals.ts'
 import { resolveValue } from './resolve.ts'
 import type { ResourceTable, ResourceValue } from './values.ts'
 import { type AttributeName, findAttribute, findPlainText, type XmlElement } from './xml.ts'
@@ -42,16 +43,7 @@ export function readManifest(manifest: XmlElement, table: ResourceTable): Manife
 
 /** A reference into a part of the table that is broken leads nowhere: the rest of the manifest is as sound as before. */
 function readText(table: ResourceTable, value: ResourceValue | undefined): string | undefined {
-  const found = resolveSafely(table, value)
+  const found = readOptional(() => resolveValue(table, value))
   if (found?.kind === 'number') return String(found.number)
   return found?.kind === 'text' ? cleanName(found.text) : undefined
-}
-
-function resolveSafely(table: ResourceTable, value: ResourceValue | undefined): ResourceValue | undefined {
-  try {
-    return resolveValue(table, value)
-  } catch (error) {
-    if (error instanceof UnanalyzableError) return undefined
-    throw error
-  }
 }

@@ -1,5 +1,5 @@
 import protobuf from 'protobufjs/minimal.js'
-import { beyondLimit, malformed } from './checked-bytes.ts'
+import { beyondLimit, malformed } from './refusals.ts'
 
 /** A part of a file. Nothing of it is read before it is asked for. */
 export type ProtoMessage = {

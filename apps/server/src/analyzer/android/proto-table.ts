@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts'
-import { beyondLimit } from './checked-bytes.ts'
 import { decodeText, findMessage, findNumber, openMessage, type ProtoMessage, readFields } from './proto-fields.ts'
 import { decodeItem } from './proto-values.ts'
+import { beyondLimit } from './refusals.ts'
 import type { Configuration, ConfiguredValue, ResourceReference, ResourceTable } from './values.ts'
 
 // Numbers of fields: Resources.proto of aapt2.

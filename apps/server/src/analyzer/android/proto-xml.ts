@@ -1,7 +1,7 @@
-import { malformed } from './checked-bytes.ts'
 import { checkAttributeCount, createElementBuilder, type ElementBuilder } from './element-builder.ts'
 import { decodeText, findMessage, openMessage, type ProtoMessage, readFields } from './proto-fields.ts'
 import { decodeItem } from './proto-values.ts'
+import { malformed } from './refusals.ts'
 import type { XmlAttribute, XmlElement } from './xml.ts'
 
 // Numbers of fields: Resources.proto of aapt2.

@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts'
-import { beyondLimit } from './checked-bytes.ts'
+import { beyondLimit } from './refusals.ts'
 import type { ConfiguredValue, ResourceTable, ResourceValue } from './values.ts'
 
 const maxLookups = 4096

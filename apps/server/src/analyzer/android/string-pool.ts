@@ -1,5 +1,6 @@
-import { beyondLimit, type CheckedBytes, malformed } from './checked-bytes.ts'
+import type { ByteReader } from '../byte-reader.ts'
 import type { Chunk } from './chunks.ts'
+import { beyondLimit, malformed } from './refusals.ts'
 
 /** Gives the text at an index; undefined when there is none. */
 export type StringPool = (index: number) => string | undefined
@@ -11,10 +12,10 @@ const utf8Flag = 0x100
 const maxDecodedBytes = 16 * 1024 ** 2
 
 /** Nothing is decoded before it is asked for. */
-export function readStringPool(bytes: CheckedBytes, chunk: Chunk): StringPool {
-  const count = bytes.u32(chunk.start + 8)
-  const isUtf8 = (bytes.u32(chunk.start + 16) & utf8Flag) !== 0
-  const stringsStart = chunk.start + bytes.u32(chunk.start + 20)
+export function readStringPool(bytes: ByteReader, chunk: Chunk): StringPool {
+  const count = bytes.uint32(chunk.start + 8)
+  const isUtf8 = (bytes.uint32(chunk.start + 16) & utf8Flag) !== 0
+  const stringsStart = chunk.start + bytes.uint32(chunk.start + 20)
   const known = new Map<number, string>()
   let decodedBytes = 0
   return (index) => {
@@ -23,7 +24,7 @@ export function readStringPool(bytes: CheckedBytes, chunk: Chunk): StringPool {
     if (before !== undefined) return before
     const place = chunk.headerEnd + index * 4
     if (place + 4 > chunk.end) throw malformed('a string is not in its pool')
-    const encoded = sliceString(bytes, { at: stringsStart + bytes.u32(place), end: chunk.end, isUtf8 })
+    const encoded = sliceString(bytes, { at: stringsStart + bytes.uint32(place), end: chunk.end, isUtf8 })
     decodedBytes += encoded.length
     if (decodedBytes > maxDecodedBytes) throw beyondLimit('too much text in a string pool')
     const text = isUtf8 ? decodeUtf8(encoded) : encoded.toString('utf16le')
@@ -32,26 +33,26 @@ export function readStringPool(bytes: CheckedBytes, chunk: Chunk): StringPool {
   }
 }
 
-function sliceString(bytes: CheckedBytes, place: { at: number; end: number; isUtf8: boolean }): Buffer {
+function sliceString(bytes: ByteReader, place: { at: number; end: number; isUtf8: boolean }): Buffer {
   const { at, end, isUtf8 } = place
   const [lengthBytes, size] = isUtf8 ? measureUtf8(bytes, at) : measureUtf16(bytes, at)
   const start = at + lengthBytes
   if (start + size > end) throw malformed('a string is longer than its pool')
-  return bytes.slice(start, start + size)
+  return bytes.slice(start, size)
 }
 
 /** Behind the count of characters there is that of bytes. Each has a second byte when it does not fit into seven bits. */
-function measureUtf8(bytes: CheckedBytes, at: number): [lengthBytes: number, size: number] {
-  const first = (bytes.u8(at) & 0x80) === 0 ? 1 : 2
-  const size = bytes.u8(at + first)
+function measureUtf8(bytes: ByteReader, at: number): [lengthBytes: number, size: number] {
+  const first = (bytes.uint8(at) & 0x80) === 0 ? 1 : 2
+  const size = bytes.uint8(at + first)
   if ((size & 0x80) === 0) return [first + 1, size]
-  return [first + 2, ((size & 0x7f) << 8) | bytes.u8(at + first + 1)]
+  return [first + 2, ((size & 0x7f) << 8) | bytes.uint8(at + first + 1)]
 }
 
-function measureUtf16(bytes: CheckedBytes, at: number): [lengthBytes: number, size: number] {
-  const units = bytes.u16(at)
+function measureUtf16(bytes: ByteReader, at: number): [lengthBytes: number, size: number] {
+  const units = bytes.uint16(at)
   if ((units & 0x8000) === 0) return [2, units * 2]
-  return [4, ((units & 0x7fff) * 0x10000 + bytes.u16(at + 2)) * 2]
+  return [4, ((units & 0x7fff) * 0x10000 + bytes.uint16(at + 2)) * 2]
 }
 
 /** aapt2 writes a character beyond U+FFFF, such as an emoji, as two surrogates of three bytes each. */

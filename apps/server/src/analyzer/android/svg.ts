@@ -1,4 +1,4 @@
-import { malformed } from './checked-bytes.ts'
+import { malformed } from './refusals.ts'
 
 // All SVG is put together of what these functions give: no text of an archive gets into it as it is.
 

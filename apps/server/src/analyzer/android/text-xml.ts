@@ -1,5 +1,5 @@
-import { beyondLimit, malformed } from './checked-bytes.ts'
 import { checkAttributeCount, createElementBuilder, type ElementBuilder } from './element-builder.ts'
+import { beyondLimit, malformed } from './refusals.ts'
 import type { XmlAttribute, XmlElement } from './xml.ts'
 
 /** Where each kind of markup ends. None of them is nested: a declaration that is gets refused. */

@@ -1,5 +1,5 @@
 import { UnanalyzableError } from '../app-facts.ts'
-import { type ByteReader, createByteReader } from '../executables/byte-reader.ts'
+import { type ByteReader, createByteReader } from '../byte-reader.ts'
 import { limits } from '../limits.ts'
 
 const trailerBytes = 32

@@ -1,3 +1,5 @@
+import { comparePaths } from '../compare-paths.ts'
+
 export type AppleApp = {
   /** The folder of the app bundle; empty when the archive is that folder. */
   root: string
@@ -25,11 +27,6 @@ function isBefore(app: AppleApp, best: AppleApp | undefined): boolean {
   if (best === undefined) return true
   if (app.root === best.root) return app.kind < best.kind
   return comparePaths(app.root, best.root) < 0
-}
-
-export function comparePaths(left: string, right: string): number {
-  if (left.length !== right.length) return left.length - right.length
-  return left < right ? -1 : Number(left > right)
 }
 
 const frameworkPath = /^((?:[^/]+\/){0,2}([^/]+)\.xcframework)\/Info\.plist$/

@@ -1,8 +1,8 @@
-import { UnanalyzableError } from '../app-facts.ts'
 import type { Archive, ArchiveEntry } from '../archive.ts'
 import { encodeLargest, type IconCandidate, maxIconAttempts } from '../icons/encode-largest.ts'
 import { pngHeaderBytes, readPngHeader } from '../icons/read-png-header.ts'
 import { limits } from '../limits.ts'
+import { loadOptional } from '../optional.ts'
 import { findDictionary, findText, findTexts, type Plist } from './read-plist.ts'
 
 /** The scale and the device that may follow the name which the property list has for an icon. */
@@ -63,20 +63,10 @@ function isVariant(name: string, base: string): boolean {
 async function findCandidates(archive: Archive, images: Image[]): Promise<IconCandidate[]> {
   const candidates: IconCandidate[] = []
   for (const { entry } of images.slice(0, limits.iconCandidates)) {
-    const load = () => readOptionalEntry(() => archive.read(entry, limits.iconBytes))
-    const start = await readOptionalEntry(() => archive.readStart(entry, pngHeaderBytes))
+    const load = () => loadOptional(() => archive.read(entry, limits.iconBytes))
+    const start = await loadOptional(() => archive.readStart(entry, pngHeaderBytes))
     const header = start && readPngHeader(start)
     if (header !== undefined) candidates.push({ header, load })
   }
   return candidates
-}
-
-/** undefined: a file of an icon that is too large or damaged, which fails nothing. */
-export async function readOptionalEntry(read: () => Promise<Buffer>): Promise<Buffer | undefined> {
-  try {
-    return await read()
-  } catch (error) {
-    if (error instanceof UnanalyzableError) return undefined
-    throw error
-  }
 }

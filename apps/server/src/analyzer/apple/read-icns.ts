@@ -1,9 +1,9 @@
 import type { Archive } from '../archive.ts'
-import { createByteReader, readOptional } from '../executables/byte-reader.ts'
+import { createByteReader } from '../byte-reader.ts'
 import { encodeLargest, type IconCandidate } from '../icons/encode-largest.ts'
 import { pngHeaderBytes, readPngHeader } from '../icons/read-png-header.ts'
 import { limits } from '../limits.ts'
-import { readOptionalEntry } from './read-bundle-icon.ts'
+import { loadOptional, readOptional } from '../optional.ts'
 import { findText, type Plist } from './read-plist.ts'
 
 /** The icon of a macOS app, out of the file which its property list names. undefined when that has no PNG in it. */
@@ -12,7 +12,7 @@ export async function readIcns(archive: Archive, folder: string, plist: Plist): 
   const paths = names.flatMap((name) => (name === undefined ? [] : [name, `${name}.icns`]))
   for (const path of paths) {
     const entry = archive.entries.get(`${folder}Resources/${path}`)
-    const bytes = entry && (await readOptionalEntry(() => archive.read(entry, limits.iconBytes)))
+    const bytes = entry && (await loadOptional(() => archive.read(entry, limits.iconBytes)))
     const icon = bytes && (await encodeLargest(findImages(bytes)))
     if (icon !== undefined) return icon
   }

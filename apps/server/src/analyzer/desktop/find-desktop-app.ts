@@ -1,4 +1,5 @@
 import type { ArchiveEntry } from '../archive.ts'
+import { comparePaths } from '../compare-paths.ts'
 
 export type DesktopApp = {
   /** The folder with the executable; empty when the archive is that folder. */
@@ -47,7 +48,5 @@ function findContents(entries: ReadonlyMap<string, ArchiveEntry>, found: Map<str
 }
 
 function compareApps(left: DesktopApp, right: DesktopApp): number {
-  if (left.root.length !== right.root.length) return left.root.length - right.root.length
-  const [first, second] = [`${left.root} ${left.kind}`, `${right.root} ${right.kind}`]
-  return first < second ? -1 : Number(first > second)
+  return comparePaths(left.root, right.root) || (left.kind < right.kind ? -1 : 1)
 }

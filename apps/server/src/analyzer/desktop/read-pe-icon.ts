@@ -1,10 +1,10 @@
-import { UnanalyzableError } from '../app-facts.ts'
 import type { Archive, ArchiveEntry } from '../archive.ts'
-import { type ByteReader, readOptional } from '../executables/byte-reader.ts'
+import type { ByteReader } from '../byte-reader.ts'
 import { type PeLayout, readPeLayout } from '../executables/read-pe.ts'
 import { encodeLargest, type IconCandidate } from '../icons/encode-largest.ts'
 import { pngHeaderBytes, readPngHeader } from '../icons/read-png-header.ts'
 import { limits } from '../limits.ts'
+import { loadOptional, readOptional } from '../optional.ts'
 
 const iconType = 3
 const folderFlag = 0x80000000
@@ -18,13 +18,7 @@ const maxRows = 64
  */
 export async function readPeIcon(archive: Archive, entry: ArchiveEntry): Promise<Buffer | undefined> {
   if (entry.sizeBytes > limits.iconBytes) return undefined
-  try {
-    const bytes = await archive.read(entry, limits.iconBytes)
-    return await encodeLargest(readOptional(() => findIcons(bytes)) ?? [])
-  } catch (error) {
-    if (error instanceof UnanalyzableError) return undefined
-    throw error
-  }
+  return await loadOptional(async () => encodeLargest(findIcons(await archive.read(entry, limits.iconBytes))))
 }
 
 type Resources = { reader: ByteReader; start: number; toPlace: (address: number) => number }

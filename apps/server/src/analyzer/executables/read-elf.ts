@@ -1,4 +1,5 @@
-import { type ByteReader, createByteReader, type Endianness, readOptional } from './byte-reader.ts'
+import { type ByteReader, createByteReader, type Endianness } from '../byte-reader.ts'
+import { readOptional } from '../optional.ts'
 
 /** As much of an executable as is read: linkers put the notes right behind the headers. */
 export const elfStartBytes = 64 * 1024

@@ -1,5 +1,6 @@
+import { type ByteReader, createByteReader } from '../byte-reader.ts'
 import { limits } from '../limits.ts'
-import { type ByteReader, createByteReader, readOptional } from './byte-reader.ts'
+import { readOptional } from '../optional.ts'
 
 /** As much of an executable as holds the longest table of slices that is accepted. */
 export const machHeaderBytes = 4096

@@ -1,4 +1,5 @@
-import { type ByteReader, createByteReader, readOptional } from './byte-reader.ts'
+import { type ByteReader, createByteReader } from '../byte-reader.ts'
+import { readOptional } from '../optional.ts'
 
 /** As much of an executable as is read for its headers: they are within the first page. */
 export const peStartBytes = 4096

@@ -1,5 +1,6 @@
 import { inflateRawSync } from 'node:zlib'
-import { type ByteReader, createByteReader, readOptional } from '../executables/byte-reader.ts'
+import { type ByteReader, createByteReader } from '../byte-reader.ts'
+import { readOptional } from '../optional.ts'
 import { readChunkType, readPngHeader } from './read-png-header.ts'
 import { unfilterPasses } from './unfilter-png.ts'
 

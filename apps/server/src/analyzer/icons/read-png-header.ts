@@ -1,5 +1,6 @@
-import { type ByteReader, createByteReader, readOptional } from '../executables/byte-reader.ts'
+import { type ByteReader, createByteReader } from '../byte-reader.ts'
 import { limits } from '../limits.ts'
+import { readOptional } from '../optional.ts'
 
 /** As much of a PNG as has its size in it. */
 export const pngHeaderBytes = 64

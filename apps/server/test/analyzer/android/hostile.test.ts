@@ -3,7 +3,7 @@ import sharp from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { readAndroidApp } from '../../../src/analyzer/android/read-android-app.ts'
 import { type AnalysisProblem, type AppFacts, UnanalyzableError } from '../../../src/analyzer/app-facts.ts'
-import { createArchive, readFixtureFiles } from './memory-archive.ts'
+import { createArchive, readFixtureFiles } from '../memory-archive.ts'
 import { writeElement, writeField, writeManifest } from './write-proto.ts'
 
 const maxMs = 1000
@@ -22,7 +22,7 @@ async function analyze(files: Map<string, Buffer>, format: 'aab' | 'apk'): Promi
 }
 
 async function analyzeWith(name: string, path: string, change: (file: Buffer) => Buffer | undefined) {
-  const files = await readFixtureFiles(name)
+  const files = await readFixtureFiles(`android/${name}`)
   const file = Buffer.from(files.get(path) ?? Buffer.alloc(0))
   files.set(path, change(file) ?? file)
   return analyze(files, name.endsWith('.aab') ? 'aab' : 'apk')
@@ -257,7 +257,7 @@ describe('a file with some bytes changed', () => {
   it.each([...names, 'gradients.aab', 'layers.aab', 'vector.aab', 'modules.aab', '../real/aab-basic.aab'])(
     'is analyzed or refused, in time: %s',
     async (name) => {
-      const whole = await readFixtureFiles(name)
+      const whole = await readFixtureFiles(`android/${name}`)
       const targets = [...whole].filter(([path, file]) => file.length > 8 && /\.(xml|arsc|pb)$/.test(path))
       await fc.assert(
         fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), fc.nat(20), async (changes, cut) => {

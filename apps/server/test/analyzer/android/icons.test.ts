@@ -1,10 +1,10 @@
 import sharp from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { readAndroidApp } from '../../../src/analyzer/android/read-android-app.ts'
-import { createArchive, readFixtureFiles } from './memory-archive.ts'
+import { createArchive, readFixtureFiles } from '../memory-archive.ts'
 
 async function readIcon(name: string, change = (_files: Map<string, Buffer>) => {}) {
-  const files = await readFixtureFiles(name)
+  const files = await readFixtureFiles(`android/${name}`)
   change(files)
   const { icon } = await readAndroidApp(createArchive(files), name.endsWith('.aab') ? 'aab' : 'apk')
   if (icon === undefined) return undefined

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readAndroidApp } from '../../../src/analyzer/android/read-android-app.ts'
 import { UnanalyzableError } from '../../../src/analyzer/app-facts.ts'
-import { createArchive, readFixture, readFixtureFiles } from './memory-archive.ts'
+import { createArchive, readFixture, readFixtureFiles } from '../memory-archive.ts'
 import { rewriteTable } from './rewrite-table.ts'
 
 const made = ['adaptive', 'bare', 'chain', 'codename', 'cycle', 'gradients', 'layers', 'locales', 'minimum', 'plain']
@@ -9,7 +9,7 @@ const names = [...made, 'round', 'shortened', 'sparse', 'utf16', 'vector']
 
 /** What aapt2 says; what it leaves out is what the analyzer has to fall back to. */
 async function readBadging(name: string) {
-  const text = (await readFixture(`${name}.badging.txt`)).toString()
+  const text = (await readFixture(`android/${name}.badging.txt`)).toString()
   const find = (pattern: RegExp) => pattern.exec(text)?.[1]
   const packageName = find(/^package: name='([^']*)'/m) ?? ''
   const minSdkVersion = find(/^sdkVersion:'(.*)'/m) ?? '1'
@@ -23,7 +23,7 @@ async function readBadging(name: string) {
 }
 
 async function readFacts(name: string, change = (_files: Map<string, Buffer>) => {}) {
-  const files = await readFixtureFiles(name)
+  const files = await readFixtureFiles(`android/${name}`)
   change(files)
   const { icon, ...facts } = await readAndroidApp(createArchive(files), name.endsWith('.aab') ? 'aab' : 'apk')
   return { facts, icon }

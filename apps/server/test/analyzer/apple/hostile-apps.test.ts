@@ -7,9 +7,9 @@ import { readAppleApp } from '../../../src/analyzer/apple/read-apple-app.ts'
 import { buildMach, machTypes } from '../executables/build-executables.ts'
 import { expectQuick } from '../executables/expect-quick.ts'
 import { mutate } from '../executables/mutate.ts'
+import { createArchive, createFiles, type Files, readFixtureFiles } from '../memory-archive.ts'
 import { buildCgbi, buildHeader, buildIcns, buildPng, fill } from './build-images.ts'
 import { buildXmlPlist, iosFields, macosFields } from './build-plists.ts'
-import { createArchive, createFiles, type Files, readRealFiles } from './create-archive.ts'
 
 /** What becomes of an app: its facts, or why there are none. It must be known soon. */
 async function judge(files: Files) {
@@ -35,7 +35,7 @@ const macFiles = createFiles({
 
 describe('damaged apps', () => {
   it('have facts or a problem, whichever of their files is damaged', async () => {
-    const apps = [await readRealFiles(), macFiles]
+    const apps = [await readFixtureFiles('real/ios-xcarchive.zip'), macFiles]
     const damaged = fc.constantFrom(...apps).chain((files) => {
       const wanted = [...files].filter(([name]) => /\.app\/[^/]*$|Contents/.test(name))
       return fc

@@ -3,9 +3,9 @@ import { findAppleApp, findXcframework } from '../../../src/analyzer/apple/find-
 import { readAppleApp } from '../../../src/analyzer/apple/read-apple-app.ts'
 import { readXcframework } from '../../../src/analyzer/apple/read-xcframework.ts'
 import { buildFat, buildMach, machTypes } from '../executables/build-executables.ts'
+import { createArchive, createFiles, readFixtureFiles } from '../memory-archive.ts'
 import { buildCgbi, buildIcns, buildPng, decodePixels, fill, type Rgba } from './build-images.ts'
 import { buildBinaryPlist, buildXmlPlist, type Fields, iosFields, macosFields, omit } from './build-plists.ts'
-import { createArchive, createFiles, readRealFiles } from './create-archive.ts'
 
 const red: Rgba = [255, 0, 0, 255]
 const blue: Rgba = [0, 0, 255, 255]
@@ -31,7 +31,7 @@ async function describeIcon(icon: Buffer | undefined) {
 
 describe('readAppleApp for iOS', () => {
   it('reads an archive of Xcode with all its decoys', async () => {
-    const archive = createArchive(await readRealFiles())
+    const archive = createArchive(await readFixtureFiles('real/ios-xcarchive.zip'))
     const app = findAppleApp(archive.entries.keys())
     expect(app).toEqual({ root: 'Runner.xcarchive/Products/Applications/Runner.app', kind: 'ios' })
     if (app === undefined) return

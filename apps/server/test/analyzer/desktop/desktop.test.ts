@@ -5,10 +5,10 @@ import { UnanalyzableError } from '../../../src/analyzer/app-facts.ts'
 import { findDesktopApp } from '../../../src/analyzer/desktop/find-desktop-app.ts'
 import { readDesktopApp } from '../../../src/analyzer/desktop/read-desktop-app.ts'
 import { buildPng, decodePixels, fill } from '../apple/build-images.ts'
-import { createArchive, createFiles } from '../apple/create-archive.ts'
 import { buildElf, buildPe } from '../executables/build-executables.ts'
 import { expectQuick } from '../executables/expect-quick.ts'
 import { mutate } from '../executables/mutate.ts'
+import { createArchive, createFiles } from '../memory-archive.ts'
 
 type Contents = Record<string, Buffer | string>
 

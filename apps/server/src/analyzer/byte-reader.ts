@@ -1,4 +1,4 @@
-import { UnanalyzableError } from '../app-facts.ts'
+import { UnanalyzableError } from './app-facts.ts'
 
 export type Endianness = 'big' | 'little'
 
@@ -30,15 +30,5 @@ export function createByteReader(bytes: Buffer, endianness: Endianness): ByteRea
     uint32,
     uint64: (at) => uint32(isLittle ? at + 4 : at) * 2 ** 32 + uint32(isLittle ? at : at + 4),
     slice: (at, length) => bytes.subarray(check(at, length), at + length),
-  }
-}
-
-/** What `read` returns; undefined when the bytes break the rules of their format. */
-export function readOptional<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof UnanalyzableError) return undefined
-    throw error
   }
 }
