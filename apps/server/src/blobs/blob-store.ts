@@ -24,6 +24,8 @@ export type BlobStore = {
   read: (key: string, range: { start: number; end: number }) => Readable
   /** Forgets what an unfinished blob has received. A finished blob stays. */
   discard: (key: string) => Promise<void>
+  /** Keys of the finished blobs, in the order of their characters. */
+  list: () => AsyncIterable<string>
   /** Removes the blob, finished or not. Removing what is not there is no error. */
   remove: (key: string) => Promise<void>
 }

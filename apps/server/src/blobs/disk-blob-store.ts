@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
-import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { BlobStore } from './blob-store.ts'
 
 /** Keys become paths. They are the service's own, yet nothing that could leave the folder ever gets that far. */
 const keyPattern = /^[0-9a-z]{8,128}$/
+const folderPattern = /^[0-9a-z]{2}$/
 
 /** One read of a file that is hashed (bytes): short enough to leave the event loop to others. */
 const hashStepBytes = 256 * 1024
@@ -49,6 +50,13 @@ export async function createDiskBlobStore(options: { dir: string }): Promise<Blo
     read: (key, range) => createReadStream(toPath(key), range),
     async discard(key) {
       await rm(toUnfinished(toPath(key)), { force: true })
+    },
+    async *list() {
+      for (const first of await listNames(dir, folderPattern)) {
+        for (const second of await listNames(join(dir, first), folderPattern)) {
+          yield* await listNames(join(dir, first, second), keyPattern)
+        }
+      }
     },
     async remove(key) {
       const path = toPath(key)
@@ -127,6 +135,10 @@ async function hashFile(path: string, sizeBytes: number): Promise<string | undef
   const bytes = createReadStream(path, { start: 0, end: sizeBytes - 1, highWaterMark: hashStepBytes })
   for await (const chunk of bytes) hash.update(chunk)
   return hash.digest('hex')
+}
+
+async function listNames(folder: string, pattern: RegExp): Promise<string[]> {
+  return (await readdir(folder)).filter((name) => pattern.test(name)).sort()
 }
 
 async function findFileSize(path: string): Promise<number | undefined> {

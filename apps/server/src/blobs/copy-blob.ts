@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { BlobStore } from './blob-store.ts'
+
+export type FinishedBlob = { key: string; sizeBytes: number; sha256: string }
+
+/** Blobs that are copied at a time: enough to hide the way to a bucket. */
+const concurrency = 4
+
+/** False when it was there already. What arrives with another hash is not kept. */
+export async function copyBlob(from: BlobStore, to: BlobStore, blob: FinishedBlob): Promise<boolean> {
+  const { key, sizeBytes, sha256 } = blob
+  if ((await to.findSize(key)) === sizeBytes) return false
+  const storedBytes = await from.findSize(key)
+  if (storedBytes !== sizeBytes) throw new Error(`blob ${key} has ${storedBytes ?? 'no'} bytes instead of ${sizeBytes}`)
+  const hash = createHash('sha256')
+  const { failure } = await to.write(key, { offset: 0, source: readWhole(from, blob, (bytes) => hash.update(bytes)) })
+  if (failure !== undefined) throw failure
+  if (hash.digest('hex') !== sha256) {
+    await to.discard(key)
+    throw new Error(`blob ${key} has changed: its SHA-256 is not ${sha256}`)
+  }
+  await to.finish(key, sizeBytes)
+  return true
+}
+
+/** Stops at the first that fails. */
+export async function forEachBlob<Blob extends FinishedBlob>(
+  blobs: AsyncIterable<Blob>,
+  use: (blob: Blob) => Promise<void>,
+): Promise<void> {
+  await Readable.from(blobs).forEach(use, { concurrency })
+}
+
+async function* readWhole(store: BlobStore, { key, sizeBytes }: FinishedBlob, look: (bytes: Buffer) => void) {
+  if (sizeBytes === 0) return
+  for await (const bytes of store.read(key, { start: 0, end: sizeBytes - 1 })) {
+    look(bytes)
+    yield bytes as Buffer
+  }
+}

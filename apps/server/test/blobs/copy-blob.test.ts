@@ -1,0 +1,78 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { BlobStore } from '../../src/blobs/blob-store.ts'
+import { copyBlob, type FinishedBlob, forEachBlob } from '../../src/blobs/copy-blob.ts'
+import { createDiskBlobStore } from '../../src/blobs/disk-blob-store.ts'
+
+let dir: string
+let from: BlobStore
+let to: BlobStore
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'godwit-copy-'))
+  from = await createDiskBlobStore({ dir: join(dir, 'from') })
+  to = await createDiskBlobStore({ dir: join(dir, 'to') })
+})
+afterEach(async () => await rm(dir, { recursive: true, force: true }))
+
+async function addBlob(bytes: Buffer, key = randomBytes(16).toString('hex')): Promise<FinishedBlob> {
+  const source = (async function* () {
+    yield bytes
+  })()
+  await from.write(key, { offset: 0, source })
+  await from.finish(key, bytes.length)
+  return { key, sizeBytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+}
+
+describe('copying a blob to another store', () => {
+  it('gives the same bytes, also none, and does nothing the second time', async () => {
+    const bytes = randomBytes(300_000)
+    const large = await addBlob(bytes)
+    const empty = await addBlob(Buffer.alloc(0))
+    expect(await copyBlob(from, to, large)).toBe(true)
+    expect(await copyBlob(from, to, empty)).toBe(true)
+    expect(await buffer(to.read(large.key, { start: 0, end: large.sizeBytes - 1 }))).toEqual(bytes)
+    expect(await to.findSize(empty.key)).toBe(0)
+    expect(await copyBlob(from, to, large)).toBe(false)
+  })
+
+  it('does not keep bytes that have another hash', async () => {
+    const blob = await addBlob(randomBytes(1000))
+    await writeFile(join(dir, 'from', blob.key.slice(0, 2), blob.key.slice(2, 4), blob.key), randomBytes(1000))
+    await expect(copyBlob(from, to, blob)).rejects.toThrow(`blob ${blob.key} has changed`)
+    expect(await to.findSize(blob.key)).toBeUndefined()
+  })
+
+  it('says which blob is not there', async () => {
+    const blob = { key: '00112233445566778899aabbccddeeff', sizeBytes: 5, sha256: '' }
+    const blobs = (async function* () {
+      yield blob
+    })()
+    await expect(forEachBlob(blobs, async (each) => void (await copyBlob(from, to, each)))).rejects.toThrow(
+      `blob ${blob.key} has no bytes instead of 5`,
+    )
+  })
+})
+
+describe('listing a store', () => {
+  it('gives the keys of the finished blobs in order', async () => {
+    const keys = [
+      'ff112233445566778899aabbccddeeff',
+      '00ff2233445566778899aabbccddeeff',
+      '00112233445566778899aabbccddee00',
+    ]
+    for (const key of keys) await addBlob(Buffer.from('x'), key)
+    await from.write('00112233445566778899aabbccddeeaa', {
+      offset: 0,
+      source: from.read(keys[0] ?? '', { start: 0, end: 0 }),
+    })
+    const listed: string[] = []
+    for await (const key of from.list()) listed.push(key)
+    expect(listed).toEqual(keys.toSorted())
+    for await (const _ of to.list()) expect.unreachable()
+  })
+})
