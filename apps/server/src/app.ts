@@ -66,7 +66,7 @@ export async function buildApp(deps: Deps): Promise<App> {
     },
   })
   handleErrors(http)
-  logRequests(http)
+  logRequests(http, deps)
   drainRequests(http)
 
   http.register(async (control) => {

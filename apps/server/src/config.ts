@@ -89,6 +89,10 @@ const Environment = z
     GODWIT_METRICS_CACHE_MB: z.coerce.number().int().min(16).max(1536).default(1024),
     GODWIT_ACTIVITY: z.enum(['on', 'off']).default('on'),
     GODWIT_SPOOL_MB: z.coerce.number().int().min(1).max(1_048_576).default(4096),
+    GODWIT_METRICS_TOKEN: z
+      .string()
+      .regex(/^[\w.~+/=-]{16,256}$/, 'must be 16 to 256 letters, digits or . _ ~ + / = -')
+      .optional(),
     GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   })
   .superRefine((settings, context) => {
@@ -156,6 +160,8 @@ export type Config = {
   maxSpoolBytes: number
   /** undefined: no mail is sent. */
   mail: { smtpUrl: string; from: string } | undefined
+  /** Who asks for `/metrics` must have it; undefined: anybody may ask. */
+  metricsToken: string | undefined
   logLevel: string
 }
 
@@ -203,6 +209,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       settings.GODWIT_SMTP_URL === undefined
         ? undefined
         : { smtpUrl: settings.GODWIT_SMTP_URL, from: settings.GODWIT_MAIL_FROM ?? '' },
+    metricsToken: settings.GODWIT_METRICS_TOKEN,
     logLevel: settings.GODWIT_LOG_LEVEL,
   }
 }

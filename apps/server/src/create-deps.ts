@@ -4,12 +4,15 @@ import { createActivityStore } from './activity/store/create-activity-store.ts'
 import { measureAnalyzer } from './analysis/measured-analyzer.ts'
 import { createAnalyzer } from './analyzer/run-analyzer.ts'
 import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
+import { measureBlobStore } from './blobs/measured-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
+import { createDatabaseMeter } from './db/database-meter.ts'
 import { migrateToLatest } from './db/migrate.ts'
 import type { Deps } from './deps.ts'
 import { createDeviceIndex } from './devices/device-index.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
+import { createRequestDurations } from './http/request-durations.ts'
 import { createIdentityProviders } from './identity-providers/identity-provider.ts'
 import { createJobs } from './jobs/jobs.ts'
 import { findOrCreateSecret } from './server-secrets.ts'
@@ -38,13 +41,14 @@ export async function createDeps(options: {
     // Connections that have been told to end may meet the end of PostgreSQL first.
     if (!isClosing) log.warn({ reason: error.message }, 'an idle database connection was lost')
   })
-  const db = createDb(pool)
+  const database = createDatabaseMeter()
+  const db = createDb(pool, database)
   await migrateToLatest(db)
   const [jobs, secret, pageSecret, blobs] = await Promise.all([
     createJobs({ db, log }),
     findOrCreateSecret(db, { name: 'url-signing' }),
     findOrCreateSecret(db, { name: 'pages' }),
-    createDiskBlobStore({ dir: config.blobsDir }),
+    createDiskBlobStore({ dir: config.blobsDir }).then(measureBlobStore),
   ])
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
   const deviceIndex = createDeviceIndex({ db, urls, log, connectionString })
@@ -54,6 +58,7 @@ export async function createDeps(options: {
   const activityStore = createActivityStore({ connectionString, config, clock, log })
   const analyzer = measureAnalyzer(createAnalyzer({ log }))
   const signingKeys = createSigningKeys({ db, clock })
+  const requests = createRequestDurations()
   const deps: Deps = {
     config,
     db,
@@ -73,7 +78,8 @@ export async function createDeps(options: {
     pageSigner: createPageSigner(pageSecret),
     clock,
     log,
-    registry: createRegistry({ recorder, activityStore, deviceIndex, analyzer, jobs }),
+    requests,
+    registry: createRegistry({ requests, recorder, activityStore, deviceIndex, database, blobs, analyzer, jobs }),
     isServing: options.isServing ?? (() => true),
   }
   const close = async () => {

@@ -8,6 +8,7 @@ import type { Config } from './config.ts'
 import type { Db } from './db/connection.ts'
 import type { DeviceIndex } from './devices/device-index.ts'
 import type { RateLimiter } from './http/rate-limit.ts'
+import type { RequestDurations } from './http/request-durations.ts'
 import type { IdentityProvider } from './identity-providers/identity-provider.ts'
 import type { Jobs } from './jobs/jobs.ts'
 import type { AccessTokens } from './sessions/access-tokens.ts'
@@ -37,6 +38,8 @@ export type Deps = {
   pageSigner: PageSigner
   clock: () => Date
   log: Logger
+  /** What was answered, by route. */
+  requests: RequestDurations
   /** What `/metrics` tells. */
   registry: Registry
   /** False from the moment the server begins to stop. */

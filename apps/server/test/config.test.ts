@@ -94,6 +94,7 @@ describe('the settings', () => {
     ['GODWIT_RATE_LIMIT', '0'],
     ['GODWIT_MAX_ARTIFACT_BYTES', '-1'],
     ['GODWIT_LOG_LEVEL', 'loud'],
+    ['GODWIT_METRICS_TOKEN', 'short'],
   ])('name %s when it is %s, without repeating the value', (name, value) => {
     const read = () => readConfig({ [name]: value })
     expect(read).toThrow(ConfigError)

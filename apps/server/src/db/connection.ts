@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
+import type { DatabaseMeter } from './database-meter.ts'
 import type { Database } from './tables.ts'
 
 export type Db = Kysely<Database>
@@ -30,6 +31,7 @@ export function createPool(connectionString: string, maxConnections = 10): pg.Po
   return pool
 }
 
-export function createDb(pool: pg.Pool): Db {
-  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+export function createDb(pool: pg.Pool, meter?: DatabaseMeter): Db {
+  if (meter === undefined) return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  return new Kysely<Database>({ dialect: new PostgresDialect({ pool: meter.watch(pool) }), log: meter.onQuery })
 }

@@ -13,10 +13,13 @@ export type AppVersions = {
   /** Reads the list again. It reflects every change that was committed before the call. */
   refresh: () => Promise<void>
   count: () => number
+  /** Since the list was known to be that of the database; since the start when it was not read yet. */
+  ageMs: () => number
 }
 
 export function createAppVersions(db: Db): AppVersions {
   let versions = new Map<string, number>()
+  let agreedAtMs = performance.now()
   let lastRefresh: Promise<void> = Promise.resolve()
   /** What is told while a list is being read, which may be older. */
   const markedMeanwhile = new Map<string, number>()
@@ -27,10 +30,12 @@ export function createAppVersions(db: Db): AppVersions {
     else versions.set(appId, Math.max(version, versions.get(appId) ?? 0))
   }
   const readList = async () => {
+    const startedAtMs = performance.now()
     markedMeanwhile.clear()
     const apps = await listAppVersions(db)
     versions = new Map(apps.map((app) => [app.id, app.device_version]))
     for (const [appId, version] of markedMeanwhile) mark(appId, version)
+    agreedAtMs = startedAtMs
   }
   return {
     get: (appId) => versions.get(appId),
@@ -41,5 +46,6 @@ export function createAppVersions(db: Db): AppVersions {
       return lastRefresh
     },
     count: () => versions.size,
+    ageMs: () => performance.now() - agreedAtMs,
   }
 }

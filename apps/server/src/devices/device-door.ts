@@ -1,12 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { CreatePatchEventRequest, type PatchCheckRequest, routes } from '@godwit/contract'
+import { CreatePatchEventRequest, type PatchCheckRequest, type Route, routes } from '@godwit/contract'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { bodyTimeoutMs, maxBodyBytes, readJson } from '../http/bodies.ts'
 import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
+import type { RouteDurations } from '../http/request-durations.ts'
 import { chooseRequestId } from '../http/request-id.ts'
 import { validate } from '../http/validation.ts'
+import { secondsSince } from '../telemetry/durations.ts'
 import type { Answer } from './app-answers.ts'
 import { createDeviceRateLimiter, type DeviceRateLimiter } from './device-rate-limit.ts'
 import { readBody } from './read-body.ts'
@@ -18,35 +20,44 @@ const bodyLimits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }
 type Door = Deps & { deviceLimiter: DeviceRateLimiter }
 
 /** The answer as JSON in ASCII, or undefined for none. */
-type Operation = (door: Door, body: unknown) => string | undefined | Promise<string | undefined>
-
-const operations = new Map<string, Operation>([
-  [routes.checkPatch.path, checkPatch],
-  [routes.createPatchEvent.path, createPatchEvent],
-])
+type Handle = (door: Door, body: unknown) => string | undefined | Promise<string | undefined>
+type Operation = { handle: Handle; durations: RouteDurations }
 
 /** Answers devices before the control door's router sees them; everything else is for `behind`. */
 export function createDeviceDoor(deps: Deps, behind: RequestListener): RequestListener {
   const door: Door = { ...deps, deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute) }
+  const operations = new Map<string, Operation>()
+  const add = ({ method, path }: Route, handle: Handle) =>
+    operations.set(path, { handle, durations: deps.requests.of(method, path) })
+  add(routes.checkPatch, checkPatch)
+  add(routes.createPatchEvent, createPatchEvent)
   return (request, response) => {
-    const operation = request.method === 'POST' ? findOperation(request.url ?? '') : undefined
+    const operation = request.method === 'POST' ? findOperation(operations, request.url ?? '') : undefined
     if (operation === undefined) behind(request, response)
     else answer(door, operation, request, response)
   }
 }
 
 /** A base_url with a trailing slash makes devices ask for `//api/v1/patches/check`. */
-function findOperation(url: string): Operation | undefined {
+function findOperation(operations: Map<string, Operation>, url: string): Operation | undefined {
   return operations.get(url) ?? operations.get(url.replace(/\?.*$/s, '').replaceAll(/\/{2,}/g, '/'))
 }
 
 function answer(door: Door, operation: Operation, request: IncomingMessage, response: ServerResponse): void {
+  const { handle, durations } = operation
+  const startedAtMs = performance.now()
   const requestId = chooseRequestId(request)
-  const succeed = (body: string | undefined) => sendBody(response, requestId, body)
-  const fail = (error: unknown) => sendError(door, response, requestId, error)
+  const succeed = (body: string | undefined) => {
+    sendBody(response, requestId, body)
+    durations.add(response.statusCode, secondsSince(startedAtMs))
+  }
+  const fail = (error: unknown) => {
+    sendError(door, response, requestId, error)
+    durations.add(response.statusCode, secondsSince(startedAtMs))
+  }
   const onBody = (body: Buffer) => {
     try {
-      const result = operation(door, readJson(body).value)
+      const result = handle(door, readJson(body).value)
       if (result instanceof Promise) result.then(succeed).catch(fail)
       else succeed(result)
     } catch (error) {

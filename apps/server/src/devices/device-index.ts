@@ -23,7 +23,8 @@ export type DeviceIndex = {
   findApp: (appId: string) => AppAnswers | undefined | Promise<AppAnswers | undefined>
   start: () => Promise<void>
   stop: () => Promise<void>
-  measure: () => { apps: number; loadedApps: number; sizeBytes: number; loads: number }
+  /** `ageMs`: since it was known to agree with the database. */
+  measure: () => { apps: number; ageMs: number; loadedApps: number; sizeBytes: number; loads: number }
 }
 
 export function createDeviceIndex(options: {
@@ -81,6 +82,6 @@ export function createDeviceIndex(options: {
       stopping.abort()
       await listener.stop()
     },
-    measure: () => ({ apps: versions.count(), ...cache.measure() }),
+    measure: () => ({ apps: versions.count(), ageMs: versions.ageMs(), ...cache.measure() }),
   }
 }

@@ -1,14 +1,18 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Deps } from '../deps.ts'
 
-/** One line per request, and its id in every answer. The query is left out: it may carry a signature. */
-export function logRequests(app: FastifyInstance): void {
+/** One line and one count per request, and its id in every answer. The query is left out: it may carry a signature. */
+export function logRequests(app: FastifyInstance, { requests }: Pick<Deps, 'requests'>): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
   app.addHook('onResponse', async (request, reply) => {
+    const route = templateOf(request)
+    requests.of(request.method, route).add(reply.statusCode, reply.elapsedTime / 1000)
     request.log.info(
       {
         method: request.method,
+        route,
         path: hideSecrets(request.url.split('?', 1)[0] ?? ''),
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime * 10) / 10,
@@ -16,6 +20,11 @@ export function logRequests(app: FastifyInstance): void {
       'request',
     )
   })
+}
+
+/** As the contract writes it: `/api/v1/apps/{appId}`. */
+function templateOf(request: FastifyRequest): string {
+  return (request.routeOptions.url ?? 'none').replaceAll(/:(\w+)/g, '{$1}')
 }
 
 /** Links to these carry a secret in the path. Also when no route takes the rest: who has cut the link may still use it. */

@@ -4,6 +4,8 @@ import { CompiledQuery } from 'kysely'
 import { type JobResult, PgBoss, type WorkOptions } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
+import { countJobs, type JobCount } from './count-jobs.ts'
+import { createJobMeter, type JobMeter } from './job-meter.ts'
 
 type SqlRunner = { executeSql: (text: string, values?: unknown[]) => Promise<{ rows: unknown[] }> }
 
@@ -67,8 +69,10 @@ export type Jobs = {
   requestMail: (db: Db, input: Mail) => Promise<void>
   /** Has releases analyzed, soon. Part of the transaction by which there is something to analyze. */
   requestAnalyses: (db: Db, requests: AnalysisRequest[]) => Promise<void>
-  /** Releases that wait for their analysis. */
-  countWaitingAnalyses: () => Promise<number>
+  /** What waits, runs and has failed, of all instances. */
+  count: () => Promise<JobCount[]>
+  /** What the jobs of this process took. */
+  measure: JobMeter['measure']
   /** Starts doing what was requested. */
   work: (handlers: JobHandlers) => Promise<void>
   /** Lets a running job finish. */
@@ -81,6 +85,7 @@ export async function createJobs(options: { db: Db; log: Logger }): Promise<Jobs
   boss.on('error', (error) => options.log.error({ err: error }, 'job queue'))
   await boss.start()
   for (const queue of Object.values(queues)) await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
+  const meter = createJobMeter(Object.values(queues))
   return {
     async requestBlobSweep(db) {
       await boss.send(queues.sweep, {}, { db: runOn(db) })
@@ -100,12 +105,10 @@ export async function createJobs(options: { db: Db; log: Logger }): Promise<Jobs
         await boss.insert(queues.analysis, jobs, { db: runOn(db) })
       }
     },
-    async countWaitingAnalyses() {
-      const [stats] = await boss.getQueueStats(queues.analysis)
-      return stats?.queuedCount ?? 0
-    },
+    count: () => countJobs(options.db, Object.values(queues)),
+    measure: meter.measure,
     async work(handlers) {
-      await startWork(boss, handlers, options.log)
+      await startWork(boss, handlers, { log: options.log, meter })
     },
     async stop() {
       await boss.stop({ graceful: true, timeout: 30_000 })
@@ -113,17 +116,20 @@ export async function createJobs(options: { db: Db; log: Logger }): Promise<Jobs
   }
 }
 
-async function startWork(boss: PgBoss, handlers: JobHandlers, log: Logger): Promise<void> {
-  await boss.work(queues.sweep, async () => await handlers.sweepBlobs())
-  await boss.work(queues.unfinishedRemovals, async () => await handlers.resumeRemovals())
-  await workOnEach(boss, log, queues.eventRemoval, handlers.removeDeviceEvents)
-  await workOnEach(boss, log, queues.organizationRemoval, handlers.removeOrganization)
-  await workOnEach(boss, log, queues.mail, handlers.sendMail)
+type Context = { log: Logger; meter: JobMeter }
+
+async function startWork(boss: PgBoss, handlers: JobHandlers, context: Context): Promise<void> {
+  const { meter } = context
+  await boss.work(queues.sweep, () => meter.run(queues.sweep, handlers.sweepBlobs))
+  await boss.work(queues.unfinishedRemovals, () => meter.run(queues.unfinishedRemovals, handlers.resumeRemovals))
+  await workOnEach(boss, context, queues.eventRemoval, handlers.removeDeviceEvents)
+  await workOnEach(boss, context, queues.organizationRemoval, handlers.removeOrganization)
+  await workOnEach(boss, context, queues.mail, handlers.sendMail)
   // Two at a time on one core would each take twice as long, and twice the memory.
   const eachOnACore = { localConcurrency: availableParallelism(), pollingIntervalSeconds: analysisPollingSeconds }
-  await workOnEach(boss, log, queues.analysis, handlers.analyzeRelease, eachOnACore)
-  await boss.work(queues.missingAnalyses, async () => await handlers.requestMissingAnalyses())
-  await boss.work(queues.maintenance, async () => await handlers.maintain())
+  await workOnEach(boss, context, queues.analysis, handlers.analyzeRelease, eachOnACore)
+  await boss.work(queues.missingAnalyses, () => meter.run(queues.missingAnalyses, handlers.requestMissingAnalyses))
+  await boss.work(queues.maintenance, () => meter.run(queues.maintenance, handlers.maintain))
   await boss.schedule(queues.sweep, sweepSchedule)
   await boss.schedule(queues.maintenance, maintenanceSchedule)
   await boss.schedule(queues.unfinishedRemovals, unfinishedRemovalsSchedule)
@@ -135,7 +141,7 @@ async function startWork(boss: PgBoss, handlers: JobHandlers, log: Logger): Prom
 /** Takes several requests at a time, one after the other. One that fails is tried again without the others. */
 async function workOnEach<Data>(
   boss: PgBoss,
-  log: Logger,
+  { log, meter }: Context,
   queue: string,
   handle: (data: Data) => Promise<void>,
   options: WorkOptions = { batchSize: 10 },
@@ -145,7 +151,7 @@ async function workOnEach<Data>(
     const results: JobResult[] = []
     for (const { id, data } of requests) {
       try {
-        await handle(data)
+        await meter.run(queue, () => handle(data))
         results.push({ id, status: 'completed' })
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)

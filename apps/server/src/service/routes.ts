@@ -1,10 +1,12 @@
+import { timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createOpenApiDocument } from '@godwit/contract'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sql } from 'kysely'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import { bindRoute } from '../http/bind.ts'
+import { hashToken } from '../random-tokens.ts'
 
 const databaseProbeTimeoutMs = 2000
 
@@ -17,7 +19,8 @@ export function registerServiceRoutes(app: FastifyInstance, deps: Deps): void {
       throw new AppError('unavailable', undefined, { retryAfterSeconds: 1 })
     return { status: 'ok' as const }
   })
-  bindRoute(app, deps, 'getPrometheusMetrics', async ({ reply }) => {
+  bindRoute(app, deps, 'getPrometheusMetrics', async ({ request, reply }) => {
+    requireMetricsToken(deps.config, request)
     reply.type(deps.registry.contentType)
     return Readable.from([await deps.registry.metrics()])
   })
@@ -31,6 +34,13 @@ export function registerServiceRoutes(app: FastifyInstance, deps: Deps): void {
       },
     ],
   }))
+}
+
+/** By hash, so that the time which the comparison takes says nothing, not even of the length. */
+function requireMetricsToken({ metricsToken }: Deps['config'], { headers }: FastifyRequest): void {
+  if (metricsToken === undefined) return
+  const isRight = timingSafeEqual(hashToken(headers.authorization ?? ''), hashToken(`Bearer ${metricsToken}`))
+  if (!isRight) throw new AppError('unauthenticated')
 }
 
 async function canReachDatabase(deps: Deps): Promise<boolean> {

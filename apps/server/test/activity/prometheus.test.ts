@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readSamples } from '../service/read-metrics.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 import { checkOf, eventOf } from './harness.ts'
@@ -12,17 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-async function readFigures(): Promise<{ type: string | null; figures: Map<string, number> }> {
-  const response = await fetch(`${service.baseUrl}/metrics`)
-  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  const figures = new Map(
-    lines.map((line) => line.split(/ (?=\S+$)/) as [string, string]).map(([k, v]) => [k, Number(v)]),
-  )
-  return { type: response.headers.get('content-type'), figures }
-}
-
 describe('GET /metrics', () => {
-  it('tells in the text format what was recorded and dropped, what waits, and what is in memory', async () => {
+  it('tells what was recorded and dropped, what waits, and what is in memory', async () => {
     const api = service.client()
     for (let device = 0; device < 3; device += 1) await api.checkPatch({ body: checkOf(appId, device) })
     await api.checkPatch({ body: checkOf(appId, 4, { release_version: 'x'.repeat(257) }) })
@@ -31,9 +23,7 @@ describe('GET /metrics', () => {
       await api.createPatchEvent({ body: { event: eventOf(appId, 1, { timestamp: 1_790_000_000 }) } })
     }
     await service.deps.recorder.flush()
-    const { type, figures } = await readFigures()
-    expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
-    expect(Object.fromEntries(figures)).toMatchObject({
+    expect(await readSamples(service.baseUrl)).toMatchObject({
       godwit_observations_recorded_total: 4,
       'godwit_observations_dropped_total{reason="backlog"}': 0,
       'godwit_observations_dropped_total{reason="refused"}': 0,

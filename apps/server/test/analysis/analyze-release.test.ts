@@ -136,7 +136,7 @@ describe('requests', () => {
     const metrics = await (await fetch(`${service.baseUrl}/metrics`)).text()
     expect(metrics).toMatch(/godwit_analyses_total\{outcome="analyzed"\} [1-9]/)
     expect(metrics).toMatch(/godwit_analyses_running 0/)
-    expect(metrics).toMatch(/godwit_analyses_waiting \d+/)
+    expect(metrics).toMatch(/godwit_jobs\{queue="analyze-release",state="waiting"\} \d+/)
     await service.restart()
   })
 
@@ -158,6 +158,7 @@ describe('requests', () => {
       .execute()
     expect(await request('missing')).toBe(1)
     expect(await request('outdated')).toBe(2)
-    expect(await service.deps.jobs.countWaitingAnalyses()).toBeGreaterThan(0)
+    const counts = await service.deps.jobs.count()
+    expect(counts.find(({ queue }) => queue === 'analyze-release')?.waiting).toBeGreaterThan(0)
   })
 })

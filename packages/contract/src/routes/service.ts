@@ -67,8 +67,10 @@ export const serviceRoutes = {
     path: '/metrics',
     tag: 'Service',
     summary: 'Figures of the process, in the text format of Prometheus',
+    description: 'Takes the bearer token that the operator has set (`GODWIT_METRICS_TOKEN`), if any.',
     access: { by: 'nobody' },
     success: { status: 200, contentType: prometheusType },
+    errors: ['unauthenticated'],
   }),
   getOpenApi: defineRoute({
     method: 'GET',
