@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { RequestListener } from 'node:http'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { registerApiKeyRoutes } from './api-keys/routes.ts'
 import { registerAppRoutes } from './apps/routes.ts'
@@ -16,6 +16,7 @@ import { registerDiagnosticsRoutes } from './diagnostics/routes.ts'
 import { bodyTimeoutMs, limitBodyTime, parseAnyContentType } from './http/bodies.ts'
 import { drainRequests } from './http/drain-request.ts'
 import { answerClientError, handleErrors, sendError } from './http/error-handler.ts'
+import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { logRequests } from './http/log-requests.ts'
 import { chooseRequestId } from './http/request-id.ts'
 import { registerIdentityProviderPages } from './identity-providers/routes.ts'
@@ -32,20 +33,14 @@ import { registerTransferRoutes } from './transfers/routes.ts'
 import { registerTrustRuleRoutes } from './trust-rules/routes.ts'
 import { registerUserRoutes } from './users/routes.ts'
 
-/** A request header must be complete within this time. */
-const headersTimeoutMs = 15_000
-/** A connection on which nothing moves is closed after this time, in the middle of a request or between two. */
-const idleTimeoutMs = 60_000
-const keepAliveTimeoutMs = 65_000
-
 export type App = {
   http: FastifyInstance
   /** The device door and, behind it, everything else: what the HTTP server calls for each request. */
   dispatch: RequestListener
 }
 
-/** Builds the whole service without a port. */
-export async function buildApp(deps: Deps): Promise<App> {
+/** Builds the whole service without a port. A `server` that listens already goes on with what answered before, until it is told. */
+export async function buildApp(deps: Deps, server?: HttpServer): Promise<App> {
   let dispatch: RequestListener | undefined
   const http: FastifyInstance = Fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
@@ -62,7 +57,7 @@ export async function buildApp(deps: Deps): Promise<App> {
     bodyLimit: Number.MAX_SAFE_INTEGER,
     serverFactory: (behind) => {
       dispatch = closeConnectionsWhenStopping(deps, createDeviceDoor(deps, behind))
-      return createHttpServer(dispatch)
+      return (server ?? createHttpServer(dispatch)).server
     },
   })
   handleErrors(http)
@@ -110,20 +105,4 @@ function closeConnectionsWhenStopping(deps: Deps, door: RequestListener): Reques
     if (!deps.isServing()) response.shouldKeepAlive = false
     door(request, response)
   }
-}
-
-function createHttpServer(dispatch: RequestListener): Server {
-  const server = createServer(
-    {
-      headersTimeout: headersTimeoutMs,
-      connectionsCheckingInterval: 5000,
-      // An upload may take hours as long as it moves; JSON bodies have a deadline of their own.
-      requestTimeout: 0,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      noDelay: true,
-    },
-    dispatch,
-  )
-  server.setTimeout(idleTimeoutMs)
-  return server
 }

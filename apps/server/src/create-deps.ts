@@ -7,7 +7,9 @@ import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
 import { measureBlobStore } from './blobs/measured-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
+import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
 import { createDatabaseMeter } from './db/database-meter.ts'
+import { guardPool } from './db/guarded-pool.ts'
 import { migrateToLatest } from './db/migrate.ts'
 import type { Deps } from './deps.ts'
 import { createDeviceIndex } from './devices/device-index.ts'
@@ -26,42 +28,60 @@ import { createUrlSigner } from './transfers/signed-urls.ts'
 /** The command line client lists about six times for a patch. */
 const linkListsPerMinute = 300
 
-/** Opens everything that the service stands on. `close` undoes it, last opened first closed. */
+const controlConnections = 10
+
+/** What devices are answered from and what they tell: slow statements of others must not make them wait. */
+const deviceConnections = 4
+
+/** Opens everything that the service stands on, once the database answers. `close` undoes it, last opened first closed. */
 export async function createDeps(options: {
   config: Config
   log: Logger
   connectionString: string
+  databaseHealth?: DatabaseHealth
   clock?: () => Date
   isServing?: () => boolean
 }): Promise<{ deps: Deps; close: () => Promise<void> }> {
   const { config, log, connectionString } = options
-  const pool = createPool(connectionString)
-  let isClosing = false
-  pool.on('error', (error) => {
-    // Connections that have been told to end may meet the end of PostgreSQL first.
-    if (!isClosing) log.warn({ reason: error.message }, 'an idle database connection was lost')
-  })
+  const clock = options.clock ?? (() => new Date())
+  await using opened = new AsyncDisposableStack()
+  const databaseHealth = options.databaseHealth ?? watchDatabase({ connectionString, log })
+  if (options.databaseHealth === undefined) opened.defer(() => databaseHealth.stop())
+  await databaseHealth.untilBack()
+
+  const openPool = (maxConnections: number) =>
+    guardPool(() => createPool(connectionString, maxConnections), databaseHealth)
   const database = createDatabaseMeter()
+  const pool = openPool(controlConnections)
   const db = createDb(pool, database)
+  opened.defer(() => db.destroy())
+  const deviceDb = createDb(openPool(deviceConnections), database)
+  opened.defer(() => deviceDb.destroy())
   await migrateToLatest(db)
-  const [jobs, secret, pageSecret, blobs] = await Promise.all([
-    createJobs({ db, log }),
+  const activityStore = createActivityStore({ connectionString, config, clock, log })
+  opened.defer(() => activityStore.stop())
+  const jobs = await createJobs({ db, log })
+  opened.defer(() => jobs.stop())
+  const analyzer = measureAnalyzer(createAnalyzer({ log }))
+  // What it breaks off is done again by whoever takes the job next.
+  opened.defer(() => analyzer.stop())
+  const [secret, pageSecret, blobs] = await Promise.all([
     findOrCreateSecret(db, { name: 'url-signing' }),
     findOrCreateSecret(db, { name: 'pages' }),
     createDiskBlobStore({ dir: config.blobsDir }).then(measureBlobStore),
   ])
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
-  const deviceIndex = createDeviceIndex({ db, urls, log, connectionString })
+  const deviceIndex = createDeviceIndex({ db: deviceDb, urls, log, connectionString })
+  opened.defer(() => deviceIndex.stop())
   await deviceIndex.start()
-  const clock = options.clock ?? (() => new Date())
-  const recorder = await createRecorder({ db, deviceIndex, config, clock, log })
-  const activityStore = createActivityStore({ connectionString, config, clock, log })
-  const analyzer = measureAnalyzer(createAnalyzer({ log }))
+  const recorder = await createRecorder({ db: deviceDb, deviceIndex, config, clock, log })
+  opened.defer(() => recorder.stop())
   const signingKeys = createSigningKeys({ db, clock })
   const requests = createRequestDurations()
   const deps: Deps = {
     config,
     db,
+    databaseHealth,
     blobs,
     urls,
     deviceIndex,
@@ -82,15 +102,6 @@ export async function createDeps(options: {
     registry: createRegistry({ requests, recorder, activityStore, deviceIndex, database, blobs, analyzer, jobs }),
     isServing: options.isServing ?? (() => true),
   }
-  const close = async () => {
-    isClosing = true
-    await recorder.stop()
-    await deviceIndex.stop()
-    // What it breaks off is done again by whoever takes the job next.
-    await analyzer.stop()
-    await jobs.stop()
-    await activityStore.stop()
-    await db.destroy()
-  }
-  return { deps, close }
+  const owned = opened.move()
+  return { deps, close: () => owned.disposeAsync() }
 }

@@ -6,6 +6,7 @@ import type { MeasuredAnalyzer } from './analysis/measured-analyzer.ts'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db/connection.ts'
+import type { DatabaseHealth } from './db/database-health.ts'
 import type { DeviceIndex } from './devices/device-index.ts'
 import type { RateLimiter } from './http/rate-limit.ts'
 import type { RequestDurations } from './http/request-durations.ts'
@@ -21,6 +22,7 @@ import type { UrlSigner } from './transfers/signed-urls.ts'
 export type Deps = {
   config: Config
   db: Db
+  databaseHealth: DatabaseHealth
   blobs: BlobStore
   urls: UrlSigner
   deviceIndex: DeviceIndex

@@ -13,12 +13,12 @@ type Running = {
   cut: () => void
 }
 
-async function start(config: Config, log: Logger): Promise<Running> {
+async function start(config: Config, log: Logger, signal: AbortSignal): Promise<Running> {
   // The rest of the program is read while the database starts: each takes about half of the time until it is ready.
   const [database, { openService }] = await Promise.all([openDatabase(config, log), import('./open-service.ts')])
   try {
     const { connectionString } = database
-    const service = await openService({ config, log, connectionString })
+    const service = await openService({ config, log, connectionString, signal })
     process.stdout.write(describeStart({ publicUrl: config.publicUrl, account: service.firstAccount }))
     const stop = async () => {
       await service.close()
@@ -42,13 +42,18 @@ function createLog(level: string): Logger {
   return process.stdout.isTTY ? pino(options, pretty({ sync: true, ignore: 'pid,hostname' })) : pino(options)
 }
 
+/** Told to stop while it waited for its database. */
+class GaveUpError extends Error {}
+
 /** Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm. */
 const sameSignalMs = 1000
 
-function stopOnSignal(starting: Promise<Running>, log: Logger): void {
+function stopOnSignal(starting: Promise<Running>, waiting: AbortController, log: Logger): void {
   let stoppingSince: number | undefined
   const stop = async () => {
-    // A signal that comes while the service starts waits for it, or the database would be left running.
+    // A signal that comes while the service starts waits for it, or the database would be left running. Only the wait for
+    // a database of one's own has no end of its own.
+    waiting.abort(new GaveUpError())
     const running = await starting
     await running.stop()
   }
@@ -64,6 +69,7 @@ function stopOnSignal(starting: Promise<Running>, log: Logger): void {
     stop().then(
       () => log.info('stopped'),
       (error: unknown) => {
+        if (error instanceof GaveUpError) return
         log.error({ err: error }, 'did not stop cleanly')
         process.exitCode = 1
       },
@@ -84,10 +90,13 @@ enableCompileCache()
 try {
   const config = readConfig(process.env)
   const log = createLog(config.logLevel)
-  const starting = start(config, log)
-  stopOnSignal(starting, log)
+  const waiting = new AbortController()
+  const starting = start(config, log, waiting.signal)
+  stopOnSignal(starting, waiting, log)
   await starting
 } catch (error) {
-  console.error(`Godwit cannot start. ${describeFailure(error)}`)
-  process.exitCode = 1
+  if (!(error instanceof GaveUpError)) {
+    console.error(`Godwit cannot start. ${describeFailure(error)}`)
+    process.exitCode = 1
+  }
 }

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { analyzeRelease, requestAnalyses } from './analysis/actions.ts'
 import { buildApp } from './app.ts'
@@ -6,12 +9,19 @@ import { startSealing } from './audit/sealer.ts'
 import { createFirstAccount, type FirstAccount } from './bootstrap.ts'
 import type { Config } from './config.ts'
 import { createDeps } from './create-deps.ts'
+import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
+import { isDatabaseUnavailable, isRefusedForGood } from './db/errors.ts'
+import type { Deps } from './deps.ts'
 import { removeDeviceEvents } from './devices/remove-device-events.ts'
 import { closeGracefully } from './http/close-gracefully.ts'
+import { createHttpServer } from './http/http-server.ts'
+import { createWaitingDoor } from './http/waiting-door.ts'
 import { sendMail } from './mail/send-mail.ts'
 import { removeOrganization, resumeRemovals } from './organizations/remove-organization.ts'
 import { maintainSessions } from './sessions/maintain-sessions.ts'
 import { sweepBlobs } from './transfers/sweep-blobs.ts'
+
+const retryMs = 500
 
 export type Service = {
   /** On the first start of an empty database. */
@@ -22,48 +32,99 @@ export type Service = {
   cut: () => void
 }
 
-/** The service on a database, listening. What was opened is closed again when something after it fails. */
+type Opening = { config: Config; log: Logger; connectionString: string; isServing: () => boolean }
+
+/**
+ * The service on a database, listening. Until the database answers it says so to whoever asks, for as long as it takes or
+ * until `signal` ends the wait. What was opened is closed again when something after it fails.
+ */
 export async function openService(options: {
   config: Config
   log: Logger
   connectionString: string
+  signal: AbortSignal
 }): Promise<Service> {
-  const { config, log, connectionString } = options
+  const { config, log, connectionString, signal } = options
+  await using opened = new AsyncDisposableStack()
+  const databaseHealth = watchDatabase({ connectionString, log })
+  opened.defer(() => databaseHealth.stop())
+  const http = createHttpServer(createWaitingDoor(() => describeWait(databaseHealth)))
+  await listen(http.server, config)
+  // Replaced by `closeGracefully` once there is somebody to be graceful to.
+  const closing = opened.adopt(http.server, (server) => void server.close().closeAllConnections())
+
   let isServing = false
-  const { deps, close: closeDeps } = await createDeps({ config, log, connectionString, isServing: () => isServing })
-  try {
-    const firstAccount = await createFirstAccount(deps.db, config)
-    await deps.jobs.work({
-      sweepBlobs: () => sweepBlobs(deps),
-      removeDeviceEvents: async (input) => {
-        await removeDeviceEvents(deps.db, input)
-        await deps.activityStore.removeApp(input)
-      },
-      removeOrganization: (input) => removeOrganization(deps, input),
-      resumeRemovals: () => resumeRemovals(deps),
-      sendMail: (input) => sendMail(deps, input),
-      analyzeRelease: (input) => analyzeRelease(deps, input),
-      requestMissingAnalyses: () => requestAnalyses(deps, { which: 'missing' }),
-      maintain: async () => {
-        await maintainSessions(deps)
-        await dropOldEvents(deps)
-        await deps.activityStore.keepRetention()
-      },
-    })
-    const app = await buildApp(deps)
-    await app.http.listen({ port: config.port, host: config.host })
-    isServing = true
-    const sealing = startSealing(deps)
-    deps.activityStore.start()
-    const close = async () => {
-      isServing = false
-      await closeGracefully(app.http)
-      await sealing.stop()
-      await closeDeps()
-    }
-    return { firstAccount, close, cut: () => app.http.server.closeAllConnections() }
-  } catch (error) {
-    await closeDeps()
-    throw error
+  const opening = { config, log, connectionString, isServing: () => isServing }
+  const {
+    deps,
+    firstAccount,
+    close: closeDeps,
+  } = await retryWhileAway(databaseHealth, signal, () => openDeps({ ...opening, databaseHealth }))
+  opened.defer(closeDeps)
+  const app = await buildApp(deps, http)
+  http.dispatchTo(app.dispatch)
+  isServing = true
+  const sealing = startSealing(deps)
+  deps.activityStore.start()
+  const owned = opened.move()
+  const close = async () => {
+    isServing = false
+    await closeGracefully(app.http)
+    await sealing.stop()
+    await owned.disposeAsync()
   }
+  return { firstAccount, close, cut: () => closing.closeAllConnections() }
+}
+
+function describeWait(databaseHealth: DatabaseHealth): string {
+  const fault = databaseHealth.fault()
+  return fault === undefined ? 'The server starts.' : `The server waits for the database: ${fault.message}.`
+}
+
+async function listen(server: Server, { port, host }: Config): Promise<void> {
+  server.listen({ port, host })
+  await once(server, 'listening')
+}
+
+/** A database that went away in the middle is waited for again: everything that is done on it may be done twice. */
+async function retryWhileAway<T>(health: DatabaseHealth, signal: AbortSignal, open: () => Promise<T>): Promise<T> {
+  for (;;) {
+    await health.untilBack(signal)
+    try {
+      return await open()
+    } catch (error) {
+      if (!isDatabaseUnavailable(error) || isRefusedForGood(error)) throw error
+    }
+    await sleep(retryMs, undefined, { signal })
+  }
+}
+
+async function openDeps(options: Opening & { databaseHealth: DatabaseHealth }) {
+  await using opened = new AsyncDisposableStack()
+  const { deps, close } = await createDeps(options)
+  opened.defer(close)
+  const firstAccount = await createFirstAccount(deps.db, options.config)
+  await workOnJobs(deps)
+  const owned = opened.move()
+  return { deps, firstAccount, close: () => owned.disposeAsync() }
+}
+
+async function workOnJobs(deps: Deps): Promise<void> {
+  await deps.jobs.work({
+    sweepBlobs: () => sweepBlobs(deps),
+    removeDeviceEvents: async (input) => {
+      await removeDeviceEvents(deps.db, input)
+      await deps.activityStore.removeApp(input)
+    },
+    removeOrganization: (input) => removeOrganization(deps, input),
+    resumeRemovals: () => resumeRemovals(deps),
+    sendMail: (input) => sendMail(deps, input),
+    analyzeRelease: (input) => analyzeRelease(deps, input),
+    requestMissingAnalyses: () => requestAnalyses(deps, { which: 'missing' }),
+    maintain: async () => {
+      await maintainSessions(deps)
+      await dropOldEvents(deps)
+      await deps.activityStore.keepRetention()
+    },
+  })
 }

@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { DatabaseMeter } from './database-meter.ts'
+import type { GuardedPool } from './guarded-pool.ts'
 import type { Database } from './tables.ts'
 
 export type Db = Kysely<Database>
@@ -12,7 +13,7 @@ const types: pg.CustomTypesConfig = {
     typeId === int8TypeId ? Number : pg.types.getTypeParser(typeId, format)) as typeof pg.types.getTypeParser,
 }
 
-export function createPool(connectionString: string, maxConnections = 10): pg.Pool {
+export function createPool(connectionString: string, maxConnections = 10, statementTimeoutMs = 15_000): pg.Pool {
   const pool = new pg.Pool({
     connectionString,
     types,
@@ -20,8 +21,8 @@ export function createPool(connectionString: string, maxConnections = 10): pg.Po
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     // A statement of the control door takes milliseconds; one that takes this long is stuck, or its server is.
-    statement_timeout: 15_000,
-    query_timeout: 20_000,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: 30_000,
     application_name: 'godwit',
   })
@@ -31,7 +32,7 @@ export function createPool(connectionString: string, maxConnections = 10): pg.Po
   return pool
 }
 
-export function createDb(pool: pg.Pool, meter?: DatabaseMeter): Db {
+export function createDb(pool: pg.Pool | GuardedPool, meter?: DatabaseMeter): Db {
   if (meter === undefined) return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   return new Kysely<Database>({ dialect: new PostgresDialect({ pool: meter.watch(pool) }), log: meter.onQuery })
 }

@@ -1,10 +1,11 @@
 import type { LogEvent, PostgresPool } from 'kysely'
 import type pg from 'pg'
 import { createDurations, type Durations, secondsSince } from '../telemetry/durations.ts'
+import type { GuardedPool } from './guarded-pool.ts'
 
 export type DatabaseMeter = {
   /** The pool for Kysely to use, watched. */
-  watch: (pool: pg.Pool) => PostgresPool
+  watch: (pool: pg.Pool | GuardedPool) => PostgresPool
   /** Kysely's log. */
   onQuery: (event: LogEvent) => void
   measure: () => {
@@ -20,13 +21,13 @@ export type DatabaseMeter = {
 
 /** Counts what statements take, and what they wait for a connection: a pool that is too small shows there first. */
 export function createDatabaseMeter(): DatabaseMeter {
-  const pools: pg.Pool[] = []
+  const pools: (pg.Pool | GuardedPool)[] = []
   const waits = createDurations()
   const queries = createDurations()
   const errors = new Map<string, number>()
   let failedWaits = 0
 
-  const connect = async (pool: pg.Pool) => {
+  const connect = async (pool: pg.Pool | GuardedPool) => {
     const startedAtMs = performance.now()
     try {
       return await pool.connect()
@@ -37,7 +38,7 @@ export function createDatabaseMeter(): DatabaseMeter {
       waits.add(secondsSince(startedAtMs))
     }
   }
-  const total = (read: (pool: pg.Pool) => number) => pools.reduce((sum, pool) => sum + read(pool), 0)
+  const total = (read: (pool: pg.Pool | GuardedPool) => number) => pools.reduce((sum, pool) => sum + read(pool), 0)
   return {
     watch: (pool) => {
       pools.push(pool)

@@ -1,5 +1,6 @@
 import { type Migration, Migrator } from 'kysely/migration'
 import type { Db } from './connection.ts'
+import { isDatabaseUnavailable } from './errors.ts'
 import * as initial from './migrations/0001-initial.ts'
 import * as peopleAndMachines from './migrations/0002-people-and-machines.ts'
 import * as auditLog from './migrations/0003-audit-log.ts'
@@ -21,5 +22,7 @@ const migrations: Record<string, Migration> = {
 export async function migrateToLatest(db: Db): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
   const { error } = await migrator.migrateToLatest()
-  if (error !== undefined) throw new Error('the database could not be migrated', { cause: error })
+  if (error === undefined) return
+  if (isDatabaseUnavailable(error)) throw error
+  throw new Error('the database could not be migrated', { cause: error })
 }

@@ -4,6 +4,7 @@ import { CompiledQuery } from 'kysely'
 import { type JobResult, PgBoss, type WorkOptions } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
+import { isDatabaseUnavailable } from '../db/errors.ts'
 import { countJobs, type JobCount } from './count-jobs.ts'
 import { createJobMeter, type JobMeter } from './job-meter.ts'
 
@@ -82,7 +83,10 @@ export type Jobs = {
 /** Jobs in the schema `pgboss` of the database. */
 export async function createJobs(options: { db: Db; log: Logger }): Promise<Jobs> {
   const boss = new PgBoss({ db: runOn(options.db) })
-  boss.on('error', (error) => options.log.error({ err: error }, 'job queue'))
+  boss.on('error', (error) => {
+    // It asks again by itself, and that the database is away is in the log already.
+    if (!isDatabaseUnavailable(error)) options.log.error({ err: error }, 'job queue')
+  })
   await boss.start()
   for (const queue of Object.values(queues)) await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
   const meter = createJobMeter(Object.values(queues))

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
-import type pg from 'pg'
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
+import type { GuardedPool } from '../db/guarded-pool.ts'
 import { AppError } from '../errors.ts'
 
 const minute = 60
@@ -51,7 +51,7 @@ export type SignInLimits = {
 
 type Limiters = Record<LimitName, RateLimiterPostgres>
 
-function createLimiters(pool: pg.Pool): Limiters {
+function createLimiters(pool: Pick<GuardedPool, 'query'>): Limiters {
   const names = Object.keys(limits) as LimitName[]
   const entries = names.map((name, index) => [
     name,
@@ -79,7 +79,7 @@ async function takeFrom(limiters: Limiters, name: LimitName, key: string): Promi
 }
 
 /** Counters in the database, shared by all instances and kept over a restart. Keys are hashes: the table names nobody. */
-export function createSignInLimits(options: { pool: pg.Pool }): SignInLimits {
+export function createSignInLimits(options: { pool: Pick<GuardedPool, 'query'> }): SignInLimits {
   const limiters = createLimiters(options.pool)
   const take = (name: LimitName, key: string) => takeFrom(limiters, name, key)
   return {

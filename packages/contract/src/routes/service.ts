@@ -57,7 +57,8 @@ export const serviceRoutes = {
     path: '/readyz',
     tag: 'Service',
     summary: 'Whether the service can serve',
-    description: '503 while it starts, stops, or has no database.',
+    description:
+      '503 while it starts, waits for its first contact with the database, or stops; `details` says which. Not when the database is lost later: devices are answered without it.',
     access: { by: 'nobody' },
     success: { status: 200, body: HealthResponse },
     errors: ['unavailable'],

@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, type PostgresPoolClient, type QueryResult, typ
 import type pg from 'pg'
 import { type CopyToStreamQuery, to as copyTo } from 'pg-copy-streams'
 import type { Db } from '../../db/connection.ts'
+import type { GuardedPool } from '../../db/guarded-pool.ts'
 import type { Database } from '../../db/tables.ts'
 
 const copyForm = /^copy \(/
@@ -17,7 +18,7 @@ export type BinaryRow = (Buffer | null)[]
  * A database that can also read in bulk: the driver itself takes values as text, and bitmaps by the hundred megabytes as
  * twice as much hexadecimal text.
  */
-export function createBulkDb(pool: pg.Pool): Db {
+export function createBulkDb(pool: Pick<pg.Pool, 'connect' | 'end' | 'options'> | GuardedPool): Db {
   const connect = async () => {
     const client = await pool.connect()
     return {

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createDb, createPool } from '../../db/connection.ts'
+import { watchDatabase } from '../../db/database-health.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
+import { guardPool } from '../../db/guarded-pool.ts'
 import { AppError } from '../../errors.ts'
 import { hourMs } from '../../time.ts'
 import { countAdoption, countDevices, countHourly, countNewDevices, countVersions, findFirstTime } from './answers.ts'
@@ -28,13 +30,17 @@ const options = workerData as WorkerOptions
 const send = (message: FromWorker) => port.postMessage(message)
 
 yieldToChecks()
-const pool = createPool(options.connectionString, maxConnections)
-pool.on('error', () => undefined)
-if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
-const db = createBulkDb(pool)
-const partitionPool = createPool(options.connectionString, 1)
-partitionPool.on('error', () => undefined)
-const partitionDb = createDb(partitionPool)
+const log = createLog()
+// That the database is away is told by the main thread.
+const health = watchDatabase({ ...options, log: { ...log, info: () => undefined, error: () => undefined } })
+const db = createBulkDb(
+  guardPool(() => {
+    const pool = createPool(options.connectionString, maxConnections)
+    if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
+    return pool
+  }, health),
+)
+const partitionDb = createDb(guardPool(() => createPool(options.connectionString, 1), health))
 /** How far the service's clock is from this machine's (ms): tests have their own. */
 let clockOffsetMs = 0
 const context: StoreContext = createStoreContext({
@@ -45,7 +51,7 @@ const context: StoreContext = createStoreContext({
   cacheBytes: options.cacheBytes,
   hourlyRetentionDays: options.hourlyRetentionDays,
   dailyRetentionDays: options.dailyRetentionDays,
-  log: createLog(),
+  log,
 })
 const compacting = startCompacting(context, (measures) => send({ measures }))
 const methods = createMethods(context)
@@ -68,6 +74,7 @@ async function stop(): Promise<void> {
   await compacting.stop()
   await db.destroy()
   await partitionDb.destroy()
+  await health.stop()
   port?.close()
 }
 
