@@ -71,7 +71,7 @@ describe('GET /metrics', () => {
 
   it('tells of pool, statements, blobs and jobs', async () => {
     expect(await readSamples(service.baseUrl)).toMatchObject({
-      godwit_database_pool_max_connections: 10,
+      godwit_database_pool_max_connections: 14,
       godwit_database_pool_waiting: 0,
       'godwit_database_pool_connections{state="idle"}': expect.any(Number),
       godwit_database_query_duration_seconds_count: expect.any(Number),
