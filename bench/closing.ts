@@ -18,10 +18,13 @@ export async function runAndClose(work: () => Promise<void>): Promise<void> {
   }
 }
 
+/** Closes what was opened until now, where one run opens something again and again. */
+export async function closeOpened(): Promise<void> {
+  for (const close of closers.splice(0).toReversed()) await close().catch(() => undefined)
+}
+
 /** Also whoever comes second waits for it: a signal fails what is running, and its failure must not end us half-closed. */
 function closeAll(): Promise<void> {
-  closing ??= (async () => {
-    for (const close of closers.splice(0).toReversed()) await close().catch(() => undefined)
-  })()
+  closing ??= closeOpened()
   return closing
 }

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import type { PatchCheckRequest } from '@godwit/contract'
 import pg from 'pg'
-import { formatClientKey } from '../../apps/server/src/activity/client-key.ts'
-import { decodeSegment, keyOffsetOf } from '../../apps/server/src/activity/segment.ts'
 import { startGodwit } from '../check/servers.ts'
+import { listClients } from './list-clients.ts'
 
 const connections = 20
 const loadMs = 1500
@@ -65,18 +64,6 @@ async function converse(port: number, check: PatchCheckRequest, answered: Answer
   })
   socket.on('error', () => undefined)
   await new Promise((resolve) => socket.on('close', resolve))
-}
-
-/** The devices that are known, whether what was recorded of them is compacted or not. */
-async function listClients(client: pg.Client): Promise<Set<string>> {
-  const compacted = await client.query<{ client: string }>('select client::text from activity_devices')
-  const segments = await client.query<{ observations: Buffer }>('select observations from activity_segments')
-  const known = new Set(compacted.rows.map((row) => row.client))
-  for (const { observations } of segments.rows) {
-    const segment = decodeSegment(observations)
-    for (let index = 0; index < segment.count; index += 1) known.add(formatClientKey(segment.words, keyOffsetOf(index)))
-  }
-  return known
 }
 
 function waitMs(durationMs: number): Promise<void> {

@@ -21,6 +21,7 @@ export type ServerProcess = {
   /** SIGKILL: what a power cut, an out-of-memory killer or an impatient operator does. */
   kill: () => Promise<void>
   signal: (signal: NodeJS.Signals) => void
+  pid: () => number
   /** The exit code, once it has exited. */
   exited: () => Promise<number | null>
   /** Stops it if it runs, and removes its folder. */
@@ -76,6 +77,7 @@ export async function createServerProcess(environment: Record<string, string> = 
       await exited()
     },
     signal: (signal) => child?.kill(signal),
+    pid: () => child?.pid ?? 0,
     exited,
     remove: async () => {
       // A killed server leaves its database running; the next start adopts it, so that it can be stopped in order.
