@@ -94,7 +94,7 @@ async function benchChecks(folder: string): Promise<void> {
     `Checks over HTTP, ${connections} connections, medians of ${rounds} alternating rounds of ${roundMs / 1000} s.`,
   )
   console.log(
-    'Ratios are medians of those of each turn. CPU time of the thread that answers, and of the whole process with the thread that compacts.\n',
+    'Ratios are medians of those of each turn. CPU time of the thread that answers, and of its process: another one compacts.\n',
   )
   const modes = [
     { sleeps: true, name: 'sleeps while it waits' },

@@ -2,16 +2,16 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../apps/server/src/embedded-postgres/index.ts'
-import { adminKey, type Server, startGodwit } from '../check/servers.ts'
+import { connectOrStartEmbeddedPostgres } from '../../apps/server/src/embedded-postgres/connect-or-start.ts'
+import { adminKey, startGodwit } from '../check/servers.ts'
 
-/** The service as a process, on a PostgreSQL that can be restarted without it. */
+/** The service as a user starts it, with the database that it brings. */
 export type Godwit = {
   baseUrl: () => string
   connectionString: () => string
   serverPid: () => number
   postgresPid: () => Promise<number>
-  /** Ends both, and starts both with empty caches. */
+  /** Ends service and database, and starts both with empty caches. */
   restart: (environment?: Record<string, string>) => Promise<void>
   get: <Answer>(path: string) => Promise<Answer>
   close: () => Promise<void>
@@ -21,14 +21,11 @@ const log = pino({ level: 'warn' })
 const settleMs = 2000
 
 export async function openGodwit(dataDir: string): Promise<Godwit> {
+  const database = join(dataDir, 'postgres')
   const open = async (environment: Record<string, string> = {}) => {
-    const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'database'), log })
-    const server = await startGodwit(dataDir, { DATABASE_URL: postgres.connectionString, ...environment })
-    return { postgres, server }
-  }
-  const shut = async ({ server, postgres }: { server: Server; postgres: EmbeddedPostgres }) => {
-    await server.stop()
-    await postgres.stop()
+    const server = await startGodwit(dataDir, environment)
+    const { connectionString } = await connectOrStartEmbeddedPostgres({ dataDir: database, log })
+    return { server, connectionString }
   }
   let opened = await open()
   const baseUrl = () => `http://127.0.0.1:${opened.server.port}`
@@ -40,14 +37,14 @@ export async function openGodwit(dataDir: string): Promise<Godwit> {
   }
   return {
     baseUrl,
-    connectionString: () => opened.postgres.connectionString,
+    connectionString: () => opened.connectionString,
     serverPid: () => opened.server.pid,
     postgresPid: async () => {
-      const file = join(dataDir, 'database', 'cluster', 'postmaster.pid')
+      const file = join(database, 'cluster', 'postmaster.pid')
       return Number((await readFile(file, 'utf8')).split('\n')[0])
     },
     restart: async (environment) => {
-      await shut(opened)
+      await opened.server.stop()
       await dropFileCache()
       opened = await open(environment)
       // What is measured is a question, not how the service reads its own code from disk.
@@ -55,7 +52,7 @@ export async function openGodwit(dataDir: string): Promise<Godwit> {
       await get('/api/v1/organizations')
     },
     get,
-    close: () => shut(opened),
+    close: () => opened.server.stop(),
   }
 }
 

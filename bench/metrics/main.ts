@@ -12,7 +12,7 @@ import { findDuckDb, loadDuckDbRows } from './duckdb.ts'
 import type { GeneratorMessage, GeneratorTask } from './generator.ts'
 import { dropFileCache, type Godwit, openGodwit } from './godwit.ts'
 import { type Measured, measureQuestion, showMs } from './measure.ts'
-import { readFamilyMemory, readProcessMemory } from './memory.ts'
+import { readFamilyMemory, readServiceMemory } from './memory.ts'
 import { publishReleases } from './publish.ts'
 import { type Answer, type Cell, type Period, questions } from './questions.ts'
 import { type Results, reportQuestions } from './report.ts'
@@ -118,7 +118,7 @@ async function load(godwit: Godwit, appId: string): Promise<ActivityCounts> {
   const { counts, seconds } = await generate({ to: 'server', plan, url, token: adminKey }).finally(() =>
     clearInterval(sampler),
   )
-  const { peakMb } = await readProcessMemory(godwit.serverPid())
+  const { peakMb } = await readServiceMemory(godwit.serverPid())
   console.log(
     `imported ${counts.observations} lines in ${seconds.toFixed(0)} s: ${(counts.observations / seconds).toFixed(0)} lines/s (goal 200,000)`,
   )
@@ -129,7 +129,7 @@ async function load(godwit: Godwit, appId: string): Promise<ActivityCounts> {
 }
 
 async function tellMemory(godwit: Godwit, when: string): Promise<void> {
-  const { rssMb, peakMb } = await readProcessMemory(godwit.serverPid())
+  const { rssMb, peakMb } = await readServiceMemory(godwit.serverPid())
   const postgresMb = await readFamilyMemory(await godwit.postgresPid())
   console.log(
     `memory ${when}: server ${rssMb.toFixed(0)} MB (at most ${peakMb.toFixed(0)}), PostgreSQL ${postgresMb.toFixed(0)} MB`,

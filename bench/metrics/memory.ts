@@ -2,8 +2,23 @@ import { readdir, readFile } from 'node:fs/promises'
 
 const bytesPerMb = 1024 ** 2
 
-/** What a process has in memory now, and the most that it had (MB). Linux only; NaN elsewhere, or when it is gone. */
-export async function readProcessMemory(pid: number): Promise<{ rssMb: number; peakMb: number }> {
+/**
+ * What the service has in memory now, and at most the most that it had (MB): the process that answers and the one that
+ * counts. Linux only; NaN elsewhere, or when they are gone.
+ */
+export async function readServiceMemory(pid: number): Promise<{ rssMb: number; peakMb: number }> {
+  const children = await listChildren(pid)
+  const counts = await Promise.all(children.map(isCountingProcess))
+  const sizes = await Promise.all([pid, ...children.filter((_, index) => counts[index])].map(readProcessMemory))
+  const sum = (name: 'rssMb' | 'peakMb') => sizes.reduce((total, size) => total + size[name], 0)
+  return { rssMb: sum('rssMb'), peakMb: sum('peakMb') }
+}
+
+async function isCountingProcess(pid: number): Promise<boolean> {
+  return (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes('activity/store/worker.ts')
+}
+
+async function readProcessMemory(pid: number): Promise<{ rssMb: number; peakMb: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const readKb = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN)
   return { rssMb: (readKb('VmRSS') * 1024) / bytesPerMb, peakMb: (readKb('VmHWM') * 1024) / bytesPerMb }

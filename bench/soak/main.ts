@@ -8,7 +8,7 @@ import { createClient } from '@godwit/sdk'
 import { adminKey } from '../check/servers.ts'
 import { atTheEnd, runAndClose } from '../closing.ts'
 import { type Godwit, openGodwit } from '../metrics/godwit.ts'
-import { readFamilyMemory, readProcessMemory } from '../metrics/memory.ts'
+import { readFamilyMemory, readServiceMemory } from '../metrics/memory.ts'
 import { compareCounts } from './compare-counts.ts'
 import type { Truth } from './fleet.ts'
 import type { PlayerMessage, PlayerTask } from './player.ts'
@@ -110,7 +110,7 @@ async function startServer(): Promise<Godwit> {
 }
 
 async function readMemory(godwit: Godwit) {
-  const { rssMb } = await readProcessMemory(godwit.serverPid())
+  const { rssMb } = await readServiceMemory(godwit.serverPid())
   return { serverMb: rssMb, postgresMb: await readFamilyMemory(await godwit.postgresPid()) }
 }
 

@@ -23,7 +23,7 @@ export type ImportResult = {
 }
 
 export type StoreMeasures = {
-  /** Since the start of the thread that compacts. */
+  /** Since the start of the process that compacts. */
   compactions: number
   compactedObservations: number
   /** Observations that were not counted: too many release versions or patch numbers. */

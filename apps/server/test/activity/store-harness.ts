@@ -11,7 +11,7 @@ import { clientOf, insertTestApp } from './harness.ts'
 
 export type Sighting = { device: number; timeMs: number; context?: Partial<ObservationContext> }
 
-/** What one process has, without the thread around it. */
+/** What one process has, without the process around it. */
 export type StoreProcess = {
   context: StoreContext
   /** From then on the statement after so many others fails, and with it the connection. */

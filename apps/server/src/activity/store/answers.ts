@@ -64,7 +64,7 @@ export async function countDevices(reader: Reader, spans: Span[], groupBy?: Grou
     const counted = remember(units, `devices ${groupBy ?? ''}`, () => countUnits(units, groupBy))
     counts[index] = counted
     points += counted.groups.length
-    // Not sent to the thread that answers checks, which would have to read them.
+    // Not sent to the process that answers checks, which would have to read them.
     if (points > maxMetricsPoints) {
       throw new AppError('invalid_request', `granularity: the answer would have over ${maxMetricsPoints} points`)
     }

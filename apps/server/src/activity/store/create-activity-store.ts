@@ -1,4 +1,5 @@
-import { Worker } from 'node:worker_threads'
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { AppError } from '../../errors.ts'
@@ -15,9 +16,11 @@ const restartMs = 1000
 
 type Call = { resolve: (value: unknown) => void; reject: (error: unknown) => void }
 
+const program = fileURLToPath(new URL('./worker.ts', import.meta.url))
+
 /**
- * Counts devices on a thread of its own, so that no question of however many devices makes a check wait. The thread starts
- * with the first question, or with `start`, and again when it was lost.
+ * Counts devices in a process of its own, so that no question of however many devices makes a check wait. It starts with
+ * the first question, or with `start`, and again when it was lost.
  */
 export function createActivityStore(options: {
   connectionString: string
@@ -29,7 +32,7 @@ export function createActivityStore(options: {
   log: Logger
 }): ActivityStore {
   const { config, clock, log } = options
-  const workerData: WorkerOptions = {
+  const workerOptions: WorkerOptions = {
     connectionString: options.connectionString,
     isDatabaseEmbedded: config.databaseUrl === undefined,
     cacheBytes: config.metricsCacheBytes,
@@ -39,30 +42,37 @@ export function createActivityStore(options: {
   }
   const calls = new Map<number, Call>()
   let lastCall = 0
-  let worker: Worker | undefined
+  let worker: ChildProcess | undefined
   let ended: Promise<void> = Promise.resolve()
   let isStopping = false
   let measures: Omit<StoreMeasures, 'questions'> | undefined
 
   const start = () => {
     if (worker !== undefined || isStopping) return
-    const started = new Worker(new URL('./worker.ts', import.meta.url), { workerData, name: 'activity' })
+    // In a session of its own: Ctrl-C at a terminal is for the service, which then tells it to stop.
+    const started = fork(program, [], { serialization: 'advanced', detached: true, execArgv: [] })
     worker = started
+    started.send({ start: workerOptions } satisfies ToWorker, ignoreFailure)
     started.on('message', (message: FromWorker) => {
       if ('log' in message) log[message.log](message.fields, message.message)
       else if ('measures' in message) measures = message.measures
       else settle(message)
     })
-    started.on('error', (error) => log.error({ err: error }, 'the thread that counts devices has failed'))
-    ended = new Promise((resolve) =>
-      started.once('exit', () => {
+    ended = new Promise((resolve) => {
+      const handleEnd = (reason: object) => {
+        if (worker !== started) return
         worker = undefined
         for (const { reject } of calls.values()) reject(unavailable())
         calls.clear()
-        if (!isStopping) setTimeout(start, restartMs).unref()
+        if (!isStopping) {
+          log.error(reason, 'the process that counts devices has ended')
+          setTimeout(start, restartMs).unref()
+        }
         resolve()
-      }),
-    )
+      }
+      started.once('error', (error) => handleEnd({ err: error }))
+      started.once('exit', (code, signal) => handleEnd({ code, signal }))
+    })
   }
   const settle = (message: Extract<FromWorker, { call: number }>) => {
     const call = calls.get(message.call)
@@ -73,7 +83,6 @@ export function createActivityStore(options: {
   const call = <Name extends MethodName>(
     method: Name,
     input: Parameters<WorkerMethods[Name]>[0],
-    transfer: ArrayBuffer[] = [],
   ): ReturnType<WorkerMethods[Name]> => {
     const answer = new Promise((resolve, reject) => {
       start()
@@ -82,7 +91,7 @@ export function createActivityStore(options: {
       lastCall += 1
       calls.set(lastCall, { resolve, reject })
       const message: ToWorker = { call: lastCall, method, input, nowMs: clock().getTime() }
-      worker.postMessage(message, transfer)
+      worker.send(message, ignoreFailure)
     })
     return answer as ReturnType<WorkerMethods[Name]>
   }
@@ -101,7 +110,7 @@ export function createActivityStore(options: {
       const id = await call('beginImport', { appId })
       try {
         for await (const piece of joinPieces(bytes)) {
-          await call('continueImport', { id, bytes: piece }, [piece.buffer as ArrayBuffer])
+          await call('continueImport', { id, bytes: piece })
         }
         return await call('finishImport', { id })
       } catch (error) {
@@ -112,7 +121,7 @@ export function createActivityStore(options: {
     start,
     stop: async () => {
       isStopping = true
-      worker?.postMessage({ stop: true } satisfies ToWorker)
+      worker?.send({ stop: true } satisfies ToWorker, ignoreFailure)
       await ended
     },
     measure: () => ({
@@ -121,6 +130,9 @@ export function createActivityStore(options: {
     }),
   }
 }
+
+/** Whoever waits for an answer is told when the process has ended. */
+function ignoreFailure(): void {}
 
 function unavailable(): AppError {
   return new AppError('unavailable', undefined, { retryAfterSeconds: 2 })

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '@godwit/contract'
 import type { ActivityStore, ImportResult, StoreMeasures } from '../activity-store.ts'
 
-/** What the worker does for the main thread. An import comes in pieces. */
+/** What the counting process does for the service. An import comes in pieces. */
 export type WorkerMethods = Omit<ActivityStore, 'importObservations' | 'stop' | 'start' | 'measure'> & {
   beginImport: (input: { appId: string }) => Promise<string>
   continueImport: (input: { id: string; bytes: Uint8Array }) => Promise<void>
@@ -21,7 +21,10 @@ export type WorkerOptions = {
 }
 
 /** `nowMs`: the service's time (Unix ms). */
-export type ToWorker = { call: number; method: MethodName; input: unknown; nowMs: number } | { stop: true }
+export type ToWorker =
+  | { start: WorkerOptions }
+  | { call: number; method: MethodName; input: unknown; nowMs: number }
+  | { stop: true }
 
 export type CallError =
   | { code: ErrorCode; details: string | undefined; retryAfterSeconds: number | undefined }

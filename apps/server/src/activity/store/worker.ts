@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { parentPort, workerData } from 'node:worker_threads'
 import { createDb, createPool } from '../../db/connection.ts'
 import { watchDatabase } from '../../db/database-health.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
@@ -24,58 +23,72 @@ const maxConnections = 4
 /** Imports at a time: each has up to 50 MB of lines in memory. */
 const maxImports = 8
 
-const port = parentPort
-if (port === null) throw new Error('this is the program of a worker thread')
-const options = workerData as WorkerOptions
-const send = (message: FromWorker) => port.postMessage(message)
-
-yieldToChecks()
-const log = createLog()
-// That the database is away is told by the main thread.
-const health = watchDatabase({ ...options, log: { ...log, info: () => undefined, error: () => undefined } })
-const db = createBulkDb(
-  guardPool(() => {
-    const pool = createPool(options.connectionString, maxConnections)
-    if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
-    return pool
-  }, health),
-)
-const partitionDb = createDb(guardPool(() => createPool(options.connectionString, 1), health))
-/** How far the service's clock is from this machine's (ms): tests have their own. */
-let clockOffsetMs = 0
-const context: StoreContext = createStoreContext({
-  db,
-  partitionDb,
-  maxDevices: options.maxDevices,
-  now: () => Date.now() + clockOffsetMs,
-  cacheBytes: options.cacheBytes,
-  hourlyRetentionDays: options.hourlyRetentionDays,
-  dailyRetentionDays: options.dailyRetentionDays,
-  log,
+let worker: Worker | undefined
+process.on('message', (message: ToWorker) => {
+  if ('start' in message) worker = openWorker(message.start)
+  else if ('stop' in message) void worker?.stop()
+  else void worker?.answer(message)
 })
-const compacting = startCompacting(context, (measures) => send({ measures }))
-const methods = createMethods(context)
+// The service has ended without a word: what is half-done here, the database undoes.
+process.on('disconnect', () => process.exit())
+// Whoever stops all processes at once has told the service too, and the service asks for what is still to be counted.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
 
-port.on('message', (message: ToWorker) => {
-  if ('stop' in message) void stop()
-  else void answer(message)
-})
+type Worker = {
+  answer: (message: Extract<ToWorker, { call: number }>) => Promise<void>
+  stop: () => Promise<void>
+}
 
-async function answer({ call, method, input, nowMs }: Extract<ToWorker, { call: number }>): Promise<void> {
-  clockOffsetMs = nowMs - Date.now()
-  try {
-    send({ call, value: await methods[method](input as never) })
-  } catch (error) {
-    send({ call, error: describeError(error) })
+function openWorker(options: WorkerOptions): Worker {
+  yieldToChecks()
+  const log = createLog()
+  // That the database is away is told by the service.
+  const health = watchDatabase({ ...options, log: { ...log, info: () => undefined, error: () => undefined } })
+  const db = createBulkDb(
+    guardPool(() => {
+      const pool = createPool(options.connectionString, maxConnections)
+      if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
+      return pool
+    }, health),
+  )
+  const partitionDb = createDb(guardPool(() => createPool(options.connectionString, 1), health))
+  /** How far the service's clock is from this machine's (ms): tests have their own. */
+  let clockOffsetMs = 0
+  const context: StoreContext = createStoreContext({
+    db,
+    partitionDb,
+    maxDevices: options.maxDevices,
+    now: () => Date.now() + clockOffsetMs,
+    cacheBytes: options.cacheBytes,
+    hourlyRetentionDays: options.hourlyRetentionDays,
+    dailyRetentionDays: options.dailyRetentionDays,
+    log,
+  })
+  const compacting = startCompacting(context, (measures) => send({ measures }))
+  const methods = createMethods(context)
+  return {
+    answer: async ({ call, method, input, nowMs }) => {
+      clockOffsetMs = nowMs - Date.now()
+      try {
+        send({ call, value: await methods[method](input as never) })
+      } catch (error) {
+        send({ call, error: describeError(error) })
+      }
+    },
+    stop: async () => {
+      await compacting.stop()
+      await db.destroy()
+      await partitionDb.destroy()
+      await health.stop()
+      process.removeAllListeners('disconnect')
+      process.disconnect()
+    },
   }
 }
 
-async function stop(): Promise<void> {
-  await compacting.stop()
-  await db.destroy()
-  await partitionDb.destroy()
-  await health.stop()
-  port?.close()
+function send(message: FromWorker): void {
+  // Nobody to hear it: the process is about to end.
+  process.send?.(message, undefined, undefined, () => undefined)
 }
 
 function createMethods(context: StoreContext): WorkerMethods {
@@ -121,7 +134,7 @@ function createMethods(context: StoreContext): WorkerMethods {
     beginImport: async ({ appId }) => {
       if (!(await findOrInsertApp(context, appId))) throw new AppError('not_found')
       if (imports.size >= maxImports) throw new AppError('unavailable', undefined, { retryAfterSeconds: 30 })
-      // Not by number: after a restart of this thread an import that goes on must not meet another.
+      // Not by number: after a restart of this process an import that goes on must not meet another.
       const id = randomUUID()
       imports.set(id, createImportSession(context, appId))
       return id
@@ -153,7 +166,7 @@ function describeError(error: unknown): CallError {
 
 function createLog(): StoreContext['log'] {
   const at = (level: 'info' | 'warn' | 'error') => (fields: object, message: string) => {
-    // What an error is made of does not cross to another thread.
+    // What an error is made of does not cross to another process.
     const { err, ...others } = fields as { err?: unknown }
     const described = err instanceof Error ? { err: { message: err.message, stack: err.stack } } : {}
     send({ log: level, fields: { ...others, ...described }, message })

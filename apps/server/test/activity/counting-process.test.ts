@@ -1,0 +1,71 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTestApp } from '../support/publishing.ts'
+import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
+import { createTestDatabase } from '../support/test-database.ts'
+import { checkOf } from './harness.ts'
+
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let server: ServerProcess
+let appId: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  server = await createServerProcess({ DATABASE_URL: database.connectionString, GODWIT_LOG_LEVEL: 'fatal' })
+  await server.start()
+  const { organizations } = await server.api.listOrganizations()
+  appId = await createTestApp({ api: server.api, organizationId: organizations[0]?.organization.id ?? 0 })
+})
+afterAll(async () => {
+  await server.remove()
+  await database.drop()
+})
+
+/** The processes that count for a server. */
+async function listCountingProcesses(parent: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0)
+  const read = (pid: number, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')
+  const counts = async (pid: number) =>
+    (await read(pid, 'cmdline')).includes('activity/store/worker.ts') &&
+    (await read(pid, 'status')).includes(`PPid:\t${parent}\n`)
+  const found = await Promise.all(pids.map(counts))
+  return pids.filter((_, index) => found[index])
+}
+
+const isRunning = async (pid: number) => (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')) !== ''
+
+async function countDevices(): Promise<number> {
+  return (await server.api.getVersionDistribution({ params: { appId } })).total_devices
+}
+
+describe.runIf(process.platform === 'linux')('the process that counts devices', () => {
+  it('is replaced when it was killed, and whoever asks meanwhile is told to ask again', async () => {
+    await server.api.checkPatch({ body: checkOf(appId, 1) })
+    expect(await countDevices()).toBe(1)
+    const [counting = 0] = await listCountingProcesses(server.pid())
+    process.kill(counting, 'SIGKILL')
+    await expect.poll(() => isRunning(counting)).toBe(false)
+    await server.api.checkPatch({ body: checkOf(appId, 2) })
+    const ask = () => countDevices().catch((error) => error.status)
+    const answers = new Set<number>()
+    await expect
+      .poll(async () => {
+        answers.add(await ask())
+        return [...answers].at(-1)
+      })
+      .toBe(2)
+    answers.delete(2)
+    expect([...answers]).toSatisfy((others: number[]) => others.every((status) => status === 503))
+  })
+
+  it('goes on counting when only it is told to stop, and ends with the service', async () => {
+    const [counting = 0] = await listCountingProcesses(server.pid())
+    process.kill(counting, 'SIGTERM')
+    process.kill(counting, 'SIGINT')
+    await server.api.checkPatch({ body: checkOf(appId, 3) })
+    expect(await countDevices()).toBe(3)
+    expect(await listCountingProcesses(server.pid())).toEqual([counting])
+    await server.kill()
+    await expect.poll(() => isRunning(counting)).toBe(false)
+  })
+})
