@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { UnanalyzableError } from '../../apps/server/src/analyzer/app-facts.ts'
 import { startCoverage } from './coverage.ts'
@@ -18,6 +19,7 @@ const current = new Uint8Array(shared, 16)
 /** Runs between two looks at what was reached. */
 const batchRuns = 100
 
+if (process.platform === 'linux') parentPort?.postMessage({ thread: readlinkSync('/proc/thread-self') })
 const random = createRandom(seed)
 const corpus = await target.findSeeds()
 const seeds = corpus.length
