@@ -32,6 +32,7 @@ async function listCountingProcesses(parent: number): Promise<number[]> {
   return pids.filter((_, index) => found[index])
 }
 
+const patience = { timeout: 20_000 }
 const isRunning = async (pid: number) => (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')) !== ''
 
 async function countDevices(): Promise<number> {
@@ -44,7 +45,7 @@ describe.runIf(process.platform === 'linux')('the process that counts devices', 
     expect(await countDevices()).toBe(1)
     const [counting = 0] = await listCountingProcesses(server.pid())
     process.kill(counting, 'SIGKILL')
-    await expect.poll(() => isRunning(counting)).toBe(false)
+    await expect.poll(() => isRunning(counting), patience).toBe(false)
     await server.api.checkPatch({ body: checkOf(appId, 2) })
     const ask = () => countDevices().catch((error) => error.status)
     const answers = new Set<number>()
@@ -52,7 +53,7 @@ describe.runIf(process.platform === 'linux')('the process that counts devices', 
       .poll(async () => {
         answers.add(await ask())
         return [...answers].at(-1)
-      })
+      }, patience)
       .toBe(2)
     answers.delete(2)
     expect([...answers]).toSatisfy((others: number[]) => others.every((status) => status === 503))
@@ -66,6 +67,6 @@ describe.runIf(process.platform === 'linux')('the process that counts devices', 
     expect(await countDevices()).toBe(3)
     expect(await listCountingProcesses(server.pid())).toEqual([counting])
     await server.kill()
-    await expect.poll(() => isRunning(counting)).toBe(false)
+    await expect.poll(() => isRunning(counting), patience).toBe(false)
   })
 })
