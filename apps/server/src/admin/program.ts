@@ -12,6 +12,7 @@ import {
   setPlan,
   verifyAuditLog,
 } from './actions.ts'
+import { backupCommand, restoreCommand } from './backup-commands.ts'
 import { formatTable } from './format-table.ts'
 import { withAdminDeps } from './open-admin-deps.ts'
 import {
@@ -22,6 +23,7 @@ import {
   listUnanalyzedReleases,
   listUsers,
 } from './queries.ts'
+import { say } from './say.ts'
 
 const lists: Record<string, (db: Db) => Promise<Record<string, unknown>[]>> = {
   users: listUsers,
@@ -52,6 +54,8 @@ export function buildProgram(): Command {
     replaceSigningKeysCommand(),
     auditCommand(),
     analyzeCommand(),
+    backupCommand(),
+    restoreCommand(),
     listCommand(),
   ]) {
     program.addCommand(command)
@@ -221,10 +225,6 @@ function parseId(value: string): number {
   const id = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
   if (!Number.isSafeInteger(id)) throw new InvalidArgumentError('It must be a number.')
   return id
-}
-
-function say(message: string): void {
-  process.stderr.write(`${message}\n`)
 }
 
 function print(secret: string, introduction: string): void {

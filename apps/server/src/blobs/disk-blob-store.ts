@@ -96,7 +96,7 @@ async function createFolders(folder: string): Promise<void> {
 }
 
 /** Makes names in the folder durable. Windows cannot open a folder, and does not need to. */
-async function syncFolder(folder: string): Promise<void> {
+export async function syncFolder(folder: string): Promise<void> {
   if (process.platform === 'win32') return
   await using handle = await open(folder, 'r')
   await handle.sync()

@@ -20,9 +20,26 @@ const migrations: Record<string, Migration> = {
 
 /** Brings the schema up to date. Kysely holds an advisory lock, so that two servers may start at once. */
 export async function migrateToLatest(db: Db): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
-  const { error } = await migrator.migrateToLatest()
+  const { error } = await createMigrator(db).migrateToLatest()
   if (error === undefined) return
   if (isDatabaseUnavailable(error)) throw error
   throw new Error('the database could not be migrated', { cause: error })
+}
+
+/** The schema as it was after a migration, in an empty database. */
+export async function migrateTo(db: Db, input: { name: string }): Promise<void> {
+  const { error } = await createMigrator(db).migrateTo(input.name)
+  if (error !== undefined) throw new Error('the database could not be migrated', { cause: error })
+}
+
+export function isKnownMigration(name: string): boolean {
+  return Object.hasOwn(migrations, name)
+}
+
+export function findLatestMigration(): string {
+  return Object.keys(migrations).toSorted().at(-1) ?? ''
+}
+
+function createMigrator(db: Db): Migrator {
+  return new Migrator({ db, provider: { getMigrations: async () => migrations } })
 }

@@ -5,6 +5,8 @@ import type { Db } from './connection.ts'
 /** Tables of which each partition is a month, UTC. */
 export type MonthlyTable = 'audit_events' | 'activity_hours' | 'activity_days'
 
+const partitionName = /_(\d{4,})_(\d{2})$/
+
 export type MonthPartition = { table: MonthlyTable; name: string; start: Date; end: Date }
 
 /** The partition in which a time lies. */
@@ -14,9 +16,16 @@ export function partitionOf(table: MonthlyTable, time: Date): MonthPartition {
   return { table, name, ...monthOf(time) }
 }
 
+/** A partition by its name; undefined when that is not one that `partitionOf` gives. */
+export function parsePartition(table: MonthlyTable, name: string): MonthPartition | undefined {
+  const [, year, month] = partitionName.exec(name) ?? []
+  const partition = partitionOf(table, new Date(Date.UTC(Number(year), Number(month) - 1)))
+  return partition.name === name ? partition : undefined
+}
+
 /** Whether all of a partition is older than what has to be kept. */
 export function isPartitionOver(name: string, keepFrom: Date): boolean {
-  const [, year, month] = /_(\d{4,})_(\d{2})$/.exec(name) ?? []
+  const [, year, month] = partitionName.exec(name) ?? []
   return year !== undefined && new Date(Date.UTC(Number(year), Number(month))) <= keepFrom
 }
 

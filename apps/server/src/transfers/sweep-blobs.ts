@@ -1,3 +1,4 @@
+import { canRemoveBytes } from '../backup/backup-lock.ts'
 import type { Deps } from '../deps.ts'
 import { deleteBlobs, deleteExpiredArtifacts, lockUnusedBlobs } from './queries.ts'
 
@@ -6,7 +7,8 @@ const batchSize = 100
 
 /**
  * Removes the bytes that no artifact refers to, after the registrations whose bytes did not arrive in time. The row goes
- * after the bytes: a crash in between leaves a row, which the next sweep finds. Several sweeps may run at once.
+ * after the bytes: a crash in between leaves a row, which the next sweep finds. Several sweeps may run at once. While a backup
+ * runs, which may still have to copy the bytes, nothing is removed: a later sweep does it.
  */
 export async function sweepBlobs(deps: Deps): Promise<{ removed: number }> {
   const now = deps.clock()
@@ -22,6 +24,7 @@ export async function sweepBlobs(deps: Deps): Promise<{ removed: number }> {
 
 async function removeBatch(deps: Deps): Promise<number> {
   return await deps.db.transaction().execute(async (trx) => {
+    if (!(await canRemoveBytes(trx))) return 0
     const keys = await lockUnusedBlobs(trx, { limit: batchSize })
     for (const key of keys) await deps.blobs.remove(key)
     if (keys.length > 0) await deleteBlobs(trx, { keys })

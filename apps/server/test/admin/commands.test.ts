@@ -45,6 +45,8 @@ describe('--help', () => {
       'audit',
       'verify',
       'analyze',
+      'backup',
+      'restore',
       'list',
     ])
     for (const command of commands) {

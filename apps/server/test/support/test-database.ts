@@ -4,14 +4,21 @@ import { inject } from 'vitest'
 
 const templateName = 'godwit'
 
+export type TestDatabase = { connectionString: string; name: string; drop: () => Promise<void> }
+
 /** A database of one's own, cloned from the migrated template. */
-export async function createTestDatabase(): Promise<{
-  connectionString: string
-  name: string
-  drop: () => Promise<void>
-}> {
+export async function createTestDatabase(): Promise<TestDatabase> {
+  return await createDatabase(templateName)
+}
+
+/** A database in which there is nothing. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  return await createDatabase('template0')
+}
+
+async function createDatabase(template: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await runOnServer(`create database ${name} template ${templateName}`)
+  await runOnServer(`create database ${name} template ${template}`)
   const url = new URL(inject('postgresUrl'))
   url.pathname = `/${name}`
   return {

@@ -12,7 +12,7 @@ import type { Deps } from '../../src/deps.ts'
 import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { createAccount } from '../../src/users/actions.ts'
 import { findAuditProblems } from './ocsf.ts'
-import { createTestDatabase } from './test-database.ts'
+import { createTestDatabase, type TestDatabase } from './test-database.ts'
 
 export type TestAccount = {
   userId: number
@@ -40,12 +40,14 @@ export type TestServiceOptions = {
   config?: Partial<Config>
   clock?: () => Date
   log?: Logger
+  /** What a backup was restored into, instead of a new database and folder. Goes with the service. */
+  restored?: { database: TestDatabase; dataDir: string }
 }
 
 /** The whole service on a database, a folder and a port of its own. */
 export async function createTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const database = await createTestDatabase()
-  const dataDir = await mkdtemp(join(tmpdir(), 'godwit-test-data-'))
+  const database = options.restored?.database ?? (await createTestDatabase())
+  const dataDir = options.restored?.dataDir ?? (await mkdtemp(join(tmpdir(), 'godwit-test-data-')))
   const log = options.log ?? pino({ level: 'silent' })
   const { connectionString } = database
   // The port is part of every URL that the service signs, so it must be known before the service starts.
