@@ -19,6 +19,7 @@ import { answerClientError, handleErrors, sendError } from './http/error-handler
 import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { logRequests } from './http/log-requests.ts'
 import { chooseRequestId } from './http/request-id.ts'
+import { closeOtherDoors } from './http/role-doors.ts'
 import { registerIdentityProviderPages } from './identity-providers/routes.ts'
 import { registerInvitationRoutes } from './invitations/routes.ts'
 import { registerImportRoutes } from './metrics/import-routes.ts'
@@ -56,13 +57,15 @@ export async function buildApp(deps: Deps, server?: HttpServer): Promise<App> {
     // The body limit of each kind of body is set where that kind is parsed.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     serverFactory: (behind) => {
-      dispatch = closeConnectionsWhenStopping(deps, createDeviceDoor(deps, behind))
+      const door = deps.config.roles.has('device') ? createDeviceDoor(deps, behind) : behind
+      dispatch = closeConnectionsWhenStopping(deps, door)
       return (server ?? createHttpServer(dispatch)).server
     },
   })
   handleErrors(http)
   logRequests(http, deps)
   drainRequests(http)
+  closeOtherDoors(http, deps.config)
 
   http.register(async (control) => {
     parseAnyContentType(control)

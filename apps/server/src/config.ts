@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gitHubActionsIssuer, Plan } from '@godwit/contract'
@@ -32,12 +33,31 @@ const IssuerUrl = z.url({ protocol: /^https?$/ }).refine((value) => {
 
 const List = z.string().transform(splitList)
 
+const roles = ['control', 'device', 'worker'] as const
+/** `control`: the API, pages, uploads. `device`: what apps ask. `worker`: jobs, and the compaction of what is recorded. */
+export type Role = (typeof roles)[number]
+
+const PostgresUrl = z.url({ protocol: /^postgres(ql)?$/ }).transform((value) => {
+  // `require` encrypts without verifying, as everywhere but in the driver, which would take it for `verify-full`.
+  const url = new URL(value)
+  if (url.searchParams.has('sslmode')) url.searchParams.set('uselibpqcompat', 'true')
+  return url.href
+})
+
 /** The settings, as the README's table lists them. Empty counts as absent. */
 const Environment = z
   .object({
     PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
     HOST: z.string().default('0.0.0.0'),
-    DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+    DATABASE_URL: PostgresUrl.optional(),
+    DATABASE_DIRECT_URL: PostgresUrl.optional(),
+    GODWIT_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1000).default(10),
+    GODWIT_STATEMENT_TIMEOUT_SECONDS: z.coerce.number().int().min(1).max(3600).default(15),
+    GODWIT_ROLE: List.pipe(z.array(z.enum(roles)).min(1)).default([...roles]),
+    GODWIT_WORKERS: z
+      .union([z.literal('auto').transform(() => availableParallelism()), z.coerce.number().int().min(1).max(256)])
+      .default(1),
+    GODWIT_DRAIN_SECONDS: z.coerce.number().min(0).max(3600).default(0),
     GODWIT_DATA_DIR: z.string().default('.godwit'),
     GODWIT_PUBLIC_URL: z
       .url({ protocol: /^https?$/ })
@@ -99,6 +119,7 @@ const Environment = z
     const require = (name: keyof typeof settings, reason: string) => {
       if (settings[name] === undefined) context.addIssue({ code: 'custom', path: [name], message: reason })
     }
+    if (settings.DATABASE_DIRECT_URL !== undefined) require('DATABASE_URL', 'is needed with DATABASE_DIRECT_URL')
     if (settings.GODWIT_GOOGLE_CLIENT_ID !== undefined)
       require('GODWIT_GOOGLE_CLIENT_SECRET', 'is needed with GODWIT_GOOGLE_CLIENT_ID')
     if (settings.GODWIT_MICROSOFT_CLIENT_ID !== undefined)
@@ -126,6 +147,16 @@ export type Config = {
   host: string
   /** undefined: the embedded database under `dataDir`. */
   databaseUrl: string | undefined
+  /** Past a pooler that shares connections between transactions, which `databaseUrl` then is. */
+  databaseDirectUrl: string | undefined
+  /** The control door may have so many; a statement may take so long. */
+  databaseConnections: number
+  statementTimeoutMs: number
+  roles: ReadonlySet<Role>
+  /** Processes that share the port. */
+  workers: number
+  /** How long requests are taken after `/readyz` began to fail. */
+  drainMs: number
   dataDir: string
   /** What clients and devices reach the service by; no trailing slash. */
   publicUrl: string
@@ -181,6 +212,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     port: settings.PORT,
     host: settings.HOST,
     databaseUrl: settings.DATABASE_URL,
+    databaseDirectUrl: settings.DATABASE_DIRECT_URL,
+    databaseConnections: settings.GODWIT_DATABASE_CONNECTIONS,
+    statementTimeoutMs: settings.GODWIT_STATEMENT_TIMEOUT_SECONDS * 1000,
+    roles: new Set(settings.GODWIT_ROLE),
+    workers: settings.GODWIT_WORKERS,
+    drainMs: settings.GODWIT_DRAIN_SECONDS * 1000,
     dataDir,
     publicUrl: (settings.GODWIT_PUBLIC_URL ?? `http://localhost:${settings.PORT}`).replace(/\/+$/, ''),
     blobsDir: readBlobsDir(settings.GODWIT_BLOBS, dataDir) ?? resolve(dataDir, 'blobs'),

@@ -28,8 +28,6 @@ import { createUrlSigner } from './transfers/signed-urls.ts'
 /** The command line client lists about six times for a patch. */
 const linkListsPerMinute = 300
 
-const controlConnections = 10
-
 /** What devices are answered from and what they tell: slow statements of others must not make them wait. */
 const deviceConnections = 4
 
@@ -49,10 +47,11 @@ export async function createDeps(options: {
   if (options.databaseHealth === undefined) opened.defer(() => databaseHealth.stop())
   await databaseHealth.untilBack()
 
+  const statementTimeoutMs = config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null
   const openPool = (maxConnections: number) =>
-    guardPool(() => createPool(connectionString, maxConnections), databaseHealth)
+    guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), databaseHealth)
   const database = createDatabaseMeter()
-  const pool = openPool(controlConnections)
+  const pool = openPool(config.databaseConnections)
   const db = createDb(pool, database)
   opened.defer(() => db.destroy())
   const deviceDb = createDb(openPool(deviceConnections), database)
@@ -60,7 +59,7 @@ export async function createDeps(options: {
   await migrateToLatest(db)
   const activityStore = createActivityStore({ connectionString, config, clock, log })
   opened.defer(() => activityStore.stop())
-  const jobs = await createJobs({ db, log })
+  const jobs = await createJobs({ db, log, isWorker: config.roles.has('worker') })
   opened.defer(() => jobs.stop())
   const analyzer = measureAnalyzer(createAnalyzer({ log }))
   // What it breaks off is done again by whoever takes the job next.
@@ -71,7 +70,12 @@ export async function createDeps(options: {
     createDiskBlobStore({ dir: config.blobsDir }).then(measureBlobStore),
   ])
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
-  const deviceIndex = createDeviceIndex({ db: deviceDb, urls, log, connectionString })
+  const deviceIndex = createDeviceIndex({
+    db: deviceDb,
+    urls,
+    log,
+    connectionString: config.databaseDirectUrl ?? connectionString,
+  })
   opened.defer(() => deviceIndex.stop())
   await deviceIndex.start()
   const recorder = await createRecorder({ db: deviceDb, deviceIndex, config, clock, log })

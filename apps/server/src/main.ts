@@ -1,9 +1,9 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
-import { inspect } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import { type Logger, pino } from 'pino'
 import pretty from 'pino-pretty'
-import { type Config, readConfig } from './config.ts'
+import { type Config, ConfigError, readConfig } from './config.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/index.ts'
 import { describeStart } from './welcome.ts'
 
@@ -34,6 +34,19 @@ async function start(config: Config, log: Logger, signal: AbortSignal): Promise<
 async function openDatabase(config: Config, log: Logger): Promise<Pick<EmbeddedPostgres, 'connectionString' | 'stop'>> {
   if (config.databaseUrl !== undefined) return { connectionString: config.databaseUrl, stop: async () => {} }
   return await startEmbeddedPostgres({ dataDir: join(config.dataDir, 'postgres'), log })
+}
+
+/** Settings that may also stand on the command line. */
+function readArguments(): Record<string, string | undefined> {
+  try {
+    const { values } = parseArgs({ options: { role: { type: 'string' }, workers: { type: 'string' } } })
+    return {
+      ...(values.role === undefined ? {} : { GODWIT_ROLE: values.role }),
+      ...(values.workers === undefined ? {} : { GODWIT_WORKERS: values.workers }),
+    }
+  } catch (error) {
+    throw new ConfigError((error as Error).message)
+  }
 }
 
 /** Lines for a person on a terminal, JSON for everything else. */
@@ -88,7 +101,7 @@ function describeFailure(error: unknown): string {
 
 enableCompileCache()
 try {
-  const config = readConfig(process.env)
+  const config = readConfig({ ...process.env, ...readArguments() })
   const log = createLog(config.logLevel)
   const waiting = new AbortController()
   const starting = start(config, log, waiting.signal)

@@ -64,16 +64,23 @@ export async function openService(options: {
   const app = await buildApp(deps, http)
   http.dispatchTo(app.dispatch)
   isServing = true
-  const sealing = startSealing(deps)
-  deps.activityStore.start()
+  const sealing = config.roles.has('worker') ? startSealing(deps) : undefined
+  if (config.roles.has('worker')) deps.activityStore.start()
   const owned = opened.move()
+  const cutting = new AbortController()
   const close = async () => {
     isServing = false
+    // Until a load balancer has looked at /readyz, it sends requests here.
+    await sleep(config.drainMs, undefined, { signal: cutting.signal }).catch(() => undefined)
     await closeGracefully(app.http)
-    await sealing.stop()
+    await sealing?.stop()
     await owned.disposeAsync()
   }
-  return { firstAccount, close, cut: () => closing.closeAllConnections() }
+  const cut = () => {
+    cutting.abort()
+    closing.closeAllConnections()
+  }
+  return { firstAccount, close, cut }
 }
 
 function describeWait(databaseHealth: DatabaseHealth): string {
@@ -104,7 +111,7 @@ async function openDeps(options: Opening & { databaseHealth: DatabaseHealth }) {
   const { deps, close } = await createDeps(options)
   opened.defer(close)
   const firstAccount = await createFirstAccount(deps.db, options.config)
-  await workOnJobs(deps)
+  if (options.config.roles.has('worker')) await workOnJobs(deps)
   const owned = opened.move()
   return { deps, firstAccount, close: () => owned.disposeAsync() }
 }

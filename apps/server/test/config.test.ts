@@ -66,6 +66,15 @@ describe('the settings', () => {
     expect(readConfig(value === undefined ? {} : { GODWIT_SIGN_UP: value }).signUp).toEqual(policy)
   })
 
+  it('read roles, workers, and how the database is reached', () => {
+    expect([...readConfig({}).roles]).toEqual(['control', 'device', 'worker'])
+    expect([...readConfig({ GODWIT_ROLE: 'device, worker' }).roles]).toEqual(['device', 'worker'])
+    expect(readConfig({ GODWIT_WORKERS: 'auto' }).workers).toBeGreaterThan(0)
+    const { databaseUrl } = readConfig({ DATABASE_URL: 'postgres://u:p@db/g?sslmode=require' })
+    expect(databaseUrl).toBe('postgres://u:p@db/g?sslmode=require&uselibpqcompat=true')
+    expect(readConfig({ DATABASE_URL: 'postgres://u:p@db/g' }).databaseUrl).toBe('postgres://u:p@db/g')
+  })
+
   it('take lists apart', () => {
     expect(readConfig({ GODWIT_TRUSTED_PROXIES: '10.0.0.0/8, ::1' }).trustedProxies).toEqual(['10.0.0.0/8', '::1'])
     expect(readConfig({}).ciIssuers).toEqual(['https://token.actions.githubusercontent.com'])
@@ -75,6 +84,10 @@ describe('the settings', () => {
     ['PORT', 'http'],
     ['PORT', '70000'],
     ['DATABASE_URL', 'mysql://db'],
+    ['DATABASE_DIRECT_URL', 'postgres://direct-without-the-other/godwit'],
+    ['GODWIT_ROLE', 'device,web-server'],
+    ['GODWIT_WORKERS', '0'],
+    ['GODWIT_DRAIN_SECONDS', '-1'],
     ['GODWIT_PUBLIC_URL', 'push.example.com'],
     ['GODWIT_PUBLIC_URL', 'https://push.example.com/under-a-path'],
     ['GODWIT_TRUSTED_PROXIES', '10.0.0.1,the-proxy'],

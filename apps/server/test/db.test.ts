@@ -1,11 +1,14 @@
 import { readFile } from 'node:fs/promises'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createFirstAccount } from '../src/bootstrap.ts'
 import { readConfig } from '../src/config.ts'
 import { createDb, createPool, type Db } from '../src/db/connection.ts'
 import { dumpSchema } from '../src/db/dump-schema.ts'
 import { migrateToLatest } from '../src/db/migrate.ts'
+import { createTestApp } from './support/publishing.ts'
 import { createTestDatabase, runOnServer } from './support/test-database.ts'
+import { createTestService } from './support/test-service.ts'
 
 let db: Db
 let database: Awaited<ReturnType<typeof createTestDatabase>>
@@ -34,6 +37,34 @@ describe('the migrations', () => {
     expect(await dumpSchema(second)).toBe(await dumpSchema(db))
     await Promise.all([first.destroy(), second.destroy()])
     await runOnServer(`drop database ${database.name}_empty`)
+  })
+})
+
+describe('a schema that a newer version has made', () => {
+  it('is left as it is, so that the previous version starts and serves during an upgrade', async () => {
+    const newer = await createTestService()
+    try {
+      await sql`insert into kysely_migration (name, timestamp) values ('9999-of-tomorrow', now()::text)`.execute(
+        newer.deps.db,
+      )
+      await sql`alter table apps add column of_tomorrow text`.execute(newer.deps.db)
+      await newer.restart()
+      const account = await newer.createAccount()
+      const appId = await createTestApp(account)
+      expect((await account.api.listApps()).apps.map(({ app_id }) => app_id)).toEqual([appId])
+    } finally {
+      await newer.stop()
+    }
+  })
+
+  it('does not hide that one of our own migrations is missing', async () => {
+    const other = await createTestDatabase()
+    const otherDb = createDb(createPool(other.connectionString))
+    await sql`delete from kysely_migration where name like '0006%'`.execute(otherDb)
+    await sql`insert into kysely_migration (name, timestamp) values ('9999-of-tomorrow', now()::text)`.execute(otherDb)
+    await expect(migrateToLatest(otherDb)).rejects.toThrow('could not be migrated')
+    await otherDb.destroy()
+    await other.drop()
   })
 })
 

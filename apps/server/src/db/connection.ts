@@ -13,7 +13,12 @@ const types: pg.CustomTypesConfig = {
     typeId === int8TypeId ? Number : pg.types.getTypeParser(typeId, format)) as typeof pg.types.getTypeParser,
 }
 
-export function createPool(connectionString: string, maxConnections = 10, statementTimeoutMs = 15_000): pg.Pool {
+/** `statementTimeoutMs` null: a pooler stands between, which refuses such settings. */
+export function createPool(
+  connectionString: string,
+  maxConnections = 10,
+  statementTimeoutMs: number | null = 15_000,
+): pg.Pool {
   const pool = new pg.Pool({
     connectionString,
     types,
@@ -21,9 +26,13 @@ export function createPool(connectionString: string, maxConnections = 10, statem
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     // A statement of the control door takes milliseconds; one that takes this long is stuck, or its server is.
-    statement_timeout: statementTimeoutMs,
-    query_timeout: statementTimeoutMs + 5_000,
-    idle_in_transaction_session_timeout: 30_000,
+    ...(statementTimeoutMs === null
+      ? {}
+      : {
+          statement_timeout: statementTimeoutMs,
+          query_timeout: statementTimeoutMs + 5_000,
+          idle_in_transaction_session_timeout: 30_000,
+        }),
     application_name: 'godwit',
   })
   // The pool listens only to idle clients. One that is lost between two statements of a transaction would otherwise end

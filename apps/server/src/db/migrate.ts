@@ -1,4 +1,5 @@
-import { type Migration, Migrator } from 'kysely/migration'
+import { sql } from 'kysely'
+import { DEFAULT_MIGRATION_TABLE, type Migration, Migrator } from 'kysely/migration'
 import type { Db } from './connection.ts'
 import { isDatabaseUnavailable } from './errors.ts'
 import * as initial from './migrations/0001-initial.ts'
@@ -18,12 +19,27 @@ const migrations: Record<string, Migration> = {
   '0006-first-device': firstDevice,
 }
 
-/** Brings the schema up to date. Kysely holds an advisory lock, so that two servers may start at once. */
+/**
+ * Brings the schema up to date. Kysely holds an advisory lock, so that two servers may start at once. A schema that is newer
+ * than this server is left as it is: during a rolling upgrade the previous version starts and serves on it.
+ */
 export async function migrateToLatest(db: Db): Promise<void> {
+  if (await isSchemaNewer(db)) return
   const { error } = await createMigrator(db).migrateToLatest()
   if (error === undefined) return
   if (isDatabaseUnavailable(error)) throw error
-  throw new Error('the database could not be migrated', { cause: error })
+  // A newer server may have been faster.
+  if (!(await isSchemaNewer(db))) throw new Error('the database could not be migrated', { cause: error })
+}
+
+/** Whether all that we know was done, and more. */
+async function isSchemaNewer(db: Db): Promise<boolean> {
+  const { rows: tables } = await sql<{ found: boolean }>`
+    select to_regclass(${DEFAULT_MIGRATION_TABLE}) is not null as found`.execute(db)
+  if (tables[0]?.found !== true) return false
+  const { rows } = await sql<{ name: string }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db)
+  const done = new Set(rows.map(({ name }) => name))
+  return done.size > Object.keys(migrations).length && Object.keys(migrations).every((name) => done.has(name))
 }
 
 /** The schema as it was after a migration, in an empty database. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { PatchCheckRequest } from '@godwit/contract'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
@@ -9,8 +8,10 @@ import { createAppChangeListener } from './app-change-listener.ts'
 import { createAppVersions } from './app-versions.ts'
 import { findDeviceApp } from './queries.ts'
 
-/** How long a lost notification can go unnoticed. */
+/** The list of versions is read this often, in case that a notification was lost, */
 const refreshMs = 5000
+/** and this often while nobody would tell us: a change is live within a second. */
+const refreshUntoldMs = 500
 
 /** What the device door answers from. Built per app from SQL on its first check, kept in memory. */
 export type DeviceIndex = {
@@ -49,14 +50,43 @@ export function createDeviceIndex(options: {
     versions.mark(appId, version)
     cache.markChanged(appId, version === 0)
   }
-  const refresh = () =>
-    versions.refresh().catch((error: unknown) => {
-      if (!stopping.signal.aborted) log.warn({ err: error }, 'cannot read which apps have changed')
+  let isTold = false
+  let isDue = false
+  let isRefreshing = true
+  let endPause = () => {}
+  const refresh = async () => {
+    try {
+      await versions.refresh()
+      isRefreshing = true
+    } catch (error) {
+      if (isRefreshing && !stopping.signal.aborted) log.warn({ err: error }, 'cannot read which apps have changed')
+      isRefreshing = false
+    }
+  }
+  const setTold = (told: boolean) => {
+    isTold = told
+    isDue = true
+    endPause()
+  }
+  const listener = createAppChangeListener({
+    connectionString,
+    log,
+    onChange: markChanged,
+    onListening: () => setTold(true),
+    onDoubt: () => setTold(false),
+  })
+  const pause = () =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, isTold ? refreshMs : refreshUntoldMs)
+      endPause = () => {
+        clearTimeout(timer)
+        resolve()
+      }
     })
-  const listener = createAppChangeListener({ connectionString, log, onChange: markChanged, onConnected: refresh })
   const keepRefreshing = async () => {
     while (!stopping.signal.aborted) {
-      await sleep(refreshMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      if (!isDue) await pause()
+      isDue = false
       if (!stopping.signal.aborted) await refresh()
     }
   }
@@ -80,6 +110,7 @@ export function createDeviceIndex(options: {
     },
     stop: async () => {
       stopping.abort()
+      endPause()
       await listener.stop()
     },
     measure: () => ({ apps: versions.count(), ageMs: versions.ageMs(), ...cache.measure() }),

@@ -81,8 +81,9 @@ export type Jobs = {
 }
 
 /** Jobs in the schema `pgboss` of the database. */
-export async function createJobs(options: { db: Db; log: Logger }): Promise<Jobs> {
-  const boss = new PgBoss({ db: runOn(options.db) })
+export async function createJobs(options: { db: Db; log: Logger; isWorker?: boolean }): Promise<Jobs> {
+  const { isWorker = true } = options
+  const boss = new PgBoss({ db: runOn(options.db), supervise: isWorker, schedule: isWorker })
   boss.on('error', (error) => {
     // It asks again by itself, and that the database is away is in the log already.
     if (!isDatabaseUnavailable(error)) options.log.error({ err: error }, 'job queue')

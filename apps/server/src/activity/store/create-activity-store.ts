@@ -26,7 +26,13 @@ export function createActivityStore(options: {
   connectionString: string
   config: Pick<
     Config,
-    'databaseUrl' | 'metricsCacheBytes' | 'maxDevicesPerApp' | 'hourlyRetentionDays' | 'dailyRetentionDays'
+    | 'databaseUrl'
+    | 'databaseDirectUrl'
+    | 'statementTimeoutMs'
+    | 'metricsCacheBytes'
+    | 'maxDevicesPerApp'
+    | 'hourlyRetentionDays'
+    | 'dailyRetentionDays'
   >
   clock: () => Date
   log: Logger
@@ -35,6 +41,7 @@ export function createActivityStore(options: {
   const workerOptions: WorkerOptions = {
     connectionString: options.connectionString,
     isDatabaseEmbedded: config.databaseUrl === undefined,
+    statementTimeoutMs: config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null,
     cacheBytes: config.metricsCacheBytes,
     maxDevices: config.maxDevicesPerApp,
     hourlyRetentionDays: config.hourlyRetentionDays,

@@ -14,6 +14,8 @@ export type WorkerOptions = {
   connectionString: string
   /** The database is a process of this machine. */
   isDatabaseEmbedded: boolean
+  /** null: the pooler in between decides. */
+  statementTimeoutMs: number | null
   cacheBytes: number
   maxDevices: number
   hourlyRetentionDays: number

@@ -46,12 +46,14 @@ function openWorker(options: WorkerOptions): Worker {
   const health = watchDatabase({ ...options, log: { ...log, info: () => undefined, error: () => undefined } })
   const db = createBulkDb(
     guardPool(() => {
-      const pool = createPool(options.connectionString, maxConnections)
+      const pool = createPool(options.connectionString, maxConnections, options.statementTimeoutMs)
       if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
       return pool
     }, health),
   )
-  const partitionDb = createDb(guardPool(() => createPool(options.connectionString, 1), health))
+  const partitionDb = createDb(
+    guardPool(() => createPool(options.connectionString, 1, options.statementTimeoutMs), health),
+  )
   /** How far the service's clock is from this machine's (ms): tests have their own. */
   let clockOffsetMs = 0
   const context: StoreContext = createStoreContext({
