@@ -20,6 +20,7 @@ import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { logRequests } from './http/log-requests.ts'
 import { chooseRequestId } from './http/request-id.ts'
 import { closeOtherDoors } from './http/role-doors.ts'
+import { traceRequests } from './http/trace-requests.ts'
 import { registerIdentityProviderPages } from './identity-providers/routes.ts'
 import { registerInvitationRoutes } from './invitations/routes.ts'
 import { registerImportRoutes } from './metrics/import-routes.ts'
@@ -63,6 +64,7 @@ export async function buildApp(deps: Deps, server?: HttpServer): Promise<App> {
     },
   })
   handleErrors(http)
+  traceRequests(http, deps)
   logRequests(http, deps)
   drainRequests(http)
   closeOtherDoors(http, deps.config)

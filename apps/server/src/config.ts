@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gitHubActionsIssuer, Plan } from '@godwit/contract'
 import { z } from 'zod'
+import { readTracing, type TracingConfig, tracingSettings } from './telemetry/tracing-settings.ts'
 
 const apiKeyPattern = /^sb_api_[A-Za-z0-9_-]{32,128}$/
 
@@ -113,6 +114,7 @@ const Environment = z
       .string()
       .regex(/^[\w.~+/=-]{16,256}$/, 'must be 16 to 256 letters, digits or . _ ~ + / = -')
       .optional(),
+    ...tracingSettings,
     GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   })
   .superRefine((settings, context) => {
@@ -193,6 +195,8 @@ export type Config = {
   mail: { smtpUrl: string; from: string } | undefined
   /** Who asks for `/metrics` must have it; undefined: anybody may ask. */
   metricsToken: string | undefined
+  /** undefined: no traces. */
+  tracing: TracingConfig | undefined
   logLevel: string
 }
 
@@ -247,6 +251,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
         ? undefined
         : { smtpUrl: settings.GODWIT_SMTP_URL, from: settings.GODWIT_MAIL_FROM ?? '' },
     metricsToken: settings.GODWIT_METRICS_TOKEN,
+    tracing: readTracing(settings),
     logLevel: settings.GODWIT_LOG_LEVEL,
   }
 }

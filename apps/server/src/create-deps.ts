@@ -23,6 +23,7 @@ import { createAccessTokens } from './sessions/access-tokens.ts'
 import { createSigningKeys } from './sessions/signing-keys.ts'
 import { createSignInLimits } from './sign-in/limits.ts'
 import { createPageSigner } from './sign-in/page-signer.ts'
+import { startTracing } from './telemetry/tracing.ts'
 import { createUrlSigner } from './transfers/signed-urls.ts'
 
 /** The command line client lists about six times for a patch. */
@@ -43,6 +44,8 @@ export async function createDeps(options: {
   const { config, log, connectionString } = options
   const clock = options.clock ?? (() => new Date())
   await using opened = new AsyncDisposableStack()
+  const tracing = await startTracing(config.tracing, { log })
+  opened.defer(() => tracing?.stop())
   const databaseHealth = options.databaseHealth ?? watchDatabase({ connectionString, log })
   if (options.databaseHealth === undefined) opened.defer(() => databaseHealth.stop())
   await databaseHealth.untilBack()
@@ -50,7 +53,7 @@ export async function createDeps(options: {
   const statementTimeoutMs = config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null
   const openPool = (maxConnections: number) =>
     guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), databaseHealth)
-  const database = createDatabaseMeter()
+  const database = createDatabaseMeter({ tracing })
   const pool = openPool(config.databaseConnections)
   const db = createDb(pool, database)
   opened.defer(() => db.destroy())
@@ -59,15 +62,15 @@ export async function createDeps(options: {
   await migrateToLatest(db)
   const activityStore = createActivityStore({ connectionString, config, clock, log })
   opened.defer(() => activityStore.stop())
-  const jobs = await createJobs({ db, log, isWorker: config.roles.has('worker') })
+  const jobs = await createJobs({ db, log, tracing, isWorker: config.roles.has('worker') })
   opened.defer(() => jobs.stop())
-  const analyzer = measureAnalyzer(createAnalyzer({ log }))
+  const analyzer = measureAnalyzer(createAnalyzer({ log }), { tracing })
   // What it breaks off is done again by whoever takes the job next.
   opened.defer(() => analyzer.stop())
   const [secret, pageSecret, blobs] = await Promise.all([
     findOrCreateSecret(db, { name: 'url-signing' }),
     findOrCreateSecret(db, { name: 'pages' }),
-    createDiskBlobStore({ dir: config.blobsDir }).then(measureBlobStore),
+    createDiskBlobStore({ dir: config.blobsDir }).then((store) => measureBlobStore(store, { tracing })),
   ])
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
   const deviceIndex = createDeviceIndex({
@@ -103,6 +106,7 @@ export async function createDeps(options: {
     clock,
     log,
     requests,
+    tracing,
     registry: createRegistry({ requests, recorder, activityStore, deviceIndex, database, blobs, analyzer, jobs }),
     isServing: options.isServing ?? (() => true),
   }

@@ -16,6 +16,7 @@ import type { AccessTokens } from './sessions/access-tokens.ts'
 import type { SigningKeys } from './sessions/signing-keys.ts'
 import type { SignInLimits } from './sign-in/limits.ts'
 import type { PageSigner } from './sign-in/page-signer.ts'
+import type { Tracing } from './telemetry/tracing.ts'
 import type { UrlSigner } from './transfers/signed-urls.ts'
 
 /** Everything an action may use. Made once in `main.ts`, or by a test. */
@@ -42,6 +43,8 @@ export type Deps = {
   log: Logger
   /** What was answered, by route. */
   requests: RequestDurations
+  /** undefined: off. */
+  tracing: Tracing | undefined
   /** What `/metrics` tells. */
   registry: Registry
   /** False from the moment the server begins to stop. */

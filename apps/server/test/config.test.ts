@@ -108,6 +108,11 @@ describe('the settings', () => {
     ['GODWIT_MAX_ARTIFACT_BYTES', '-1'],
     ['GODWIT_LOG_LEVEL', 'loud'],
     ['GODWIT_METRICS_TOKEN', 'short'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+    ['OTEL_TRACES_EXPORTER', 'zipkin'],
+    ['OTEL_TRACES_SAMPLER', 'sometimes'],
+    ['OTEL_TRACES_SAMPLER_ARG', '2'],
   ])('name %s when it is %s, without repeating the value', (name, value) => {
     const read = () => readConfig({ [name]: value })
     expect(read).toThrow(ConfigError)

@@ -1,5 +1,6 @@
 import { PassThrough, pipeline, type Readable } from 'node:stream'
 import { createDurations, type Durations, secondsSince } from '../telemetry/durations.ts'
+import { nameFailure, type Tracing } from '../telemetry/tracing.ts'
 import type { BlobStore } from './blob-store.ts'
 
 const operations = ['write', 'hash', 'finish', 'findSize', 'read', 'discard', 'remove'] as const
@@ -12,40 +13,51 @@ export type MeasuredBlobStore = BlobStore & {
   measure: () => { operations: OperationMeasures[]; readBytes: number; writtenBytes: number }
 }
 
-export function measureBlobStore<Store extends BlobStore>(store: Store): Store & MeasuredBlobStore {
+export function measureBlobStore<Store extends BlobStore>(
+  store: Store,
+  { tracing }: { tracing?: Tracing | undefined } = {},
+): Store & MeasuredBlobStore {
   const counts = new Map<Operation, OperationMeasures>(
     operations.map((operation) => [operation, { operation, durations: createDurations(), errors: 0 }]),
   )
   const bytes = { read: 0, written: 0 }
-  const settle = (operation: Operation, seconds: number, hasFailed: boolean) => {
-    const count = counts.get(operation)
-    count?.durations.add(seconds)
-    if (count !== undefined && hasFailed) count.errors += 1
+  /** To be called with what the operation took, and with the error when it failed. */
+  const begin = (operation: Operation) => {
+    const span = tracing?.startChild({ name: `blob ${operation}` })
+    return (seconds: number, error?: unknown) => {
+      const count = counts.get(operation)
+      count?.durations.add(seconds)
+      if (count !== undefined && error !== undefined) count.errors += 1
+      span?.end({ failure: error === undefined ? undefined : nameFailure(error) })
+    }
   }
   const time =
     <Args extends unknown[], Result>(operation: Operation, run: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const startedAtMs = performance.now()
-      let hasFailed = true
+      const settle = begin(operation)
       try {
         const result = await run(...args)
-        hasFailed = false
+        settle(secondsSince(startedAtMs))
         return result
-      } finally {
-        settle(operation, secondsSince(startedAtMs), hasFailed)
+      } catch (error) {
+        settle(secondsSince(startedAtMs), error)
+        throw error
       }
     }
   const write: BlobStore['write'] = async (key, { offset, source }) => {
     const startedAtMs = performance.now()
+    const settle = begin('write')
     const waited = { seconds: 0 }
-    let hasFailed = true
+    const seconds = () => Math.max(0, secondsSince(startedAtMs) - waited.seconds)
     try {
       const written = await store.write(key, { offset, source: watchSource(source, waited) })
-      hasFailed = false
       bytes.written += written.writtenBytes
+      settle(seconds())
       return written
-    } finally {
-      settle('write', Math.max(0, secondsSince(startedAtMs) - waited.seconds), hasFailed)
+    } catch (error) {
+      settle(seconds(), error)
+      throw error
     }
   }
   const read: BlobStore['read'] = (key, range) =>
@@ -53,7 +65,7 @@ export function measureBlobStore<Store extends BlobStore>(store: Store): Store &
       onBytes: (sizeBytes) => {
         bytes.read += sizeBytes
       },
-      onSettled: (seconds, hasFailed) => settle('read', seconds, hasFailed),
+      onSettled: begin('read'),
     })
   const timed = {
     write,
@@ -85,7 +97,7 @@ async function* watchSource(source: AsyncIterable<Buffer>, waited: { seconds: nu
 /** Tells how long the first bytes took, for the rest may wait for a slow reader, and whether all of them came. */
 function watchReading(
   source: Readable,
-  tell: { onBytes: (sizeBytes: number) => void; onSettled: (seconds: number, hasFailed: boolean) => void },
+  tell: { onBytes: (sizeBytes: number) => void; onSettled: (seconds: number, error?: unknown) => void },
 ): Readable {
   const startedAtMs = performance.now()
   let firstAfter: number | undefined
@@ -96,9 +108,9 @@ function watchReading(
       done(null, chunk)
     },
   })
-  let hasFailed = false
+  let failure: unknown
   source.once('error', (error: NodeJS.ErrnoException) => {
-    hasFailed = error.code !== 'ERR_STREAM_PREMATURE_CLOSE' && error.name !== 'AbortError'
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE' && error.name !== 'AbortError') failure = error
   })
-  return pipeline(source, watched, () => tell.onSettled(firstAfter ?? secondsSince(startedAtMs), hasFailed))
+  return pipeline(source, watched, () => tell.onSettled(firstAfter ?? secondsSince(startedAtMs), failure))
 }

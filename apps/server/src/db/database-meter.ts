@@ -1,7 +1,9 @@
 import type { LogEvent, PostgresPool } from 'kysely'
 import type pg from 'pg'
 import { createDurations, type Durations, secondsSince } from '../telemetry/durations.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import type { GuardedPool } from './guarded-pool.ts'
+import { traceStatement } from './trace-statement.ts'
 
 export type DatabaseMeter = {
   /** The pool for Kysely to use, watched. */
@@ -19,8 +21,8 @@ export type DatabaseMeter = {
   }
 }
 
-/** Counts what statements take, and what they wait for a connection: a pool that is too small shows there first. */
-export function createDatabaseMeter(): DatabaseMeter {
+/** Counts and traces what statements take, and what they wait for a connection: a pool that is too small shows there first. */
+export function createDatabaseMeter({ tracing }: { tracing: Tracing | undefined }): DatabaseMeter {
   const pools: (pg.Pool | GuardedPool)[] = []
   const waits = createDurations()
   const queries = createDurations()
@@ -46,6 +48,7 @@ export function createDatabaseMeter(): DatabaseMeter {
     },
     onQuery: (event) => {
       queries.add(event.queryDurationMillis / 1000)
+      if (tracing !== undefined) traceStatement(tracing, event)
       if (event.level === 'query') return
       const kind = classOf(event.error)
       errors.set(kind, (errors.get(kind) ?? 0) + 1)

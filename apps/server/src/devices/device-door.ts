@@ -7,6 +7,7 @@ import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
 import type { RouteDurations } from '../http/request-durations.ts'
 import { chooseRequestId } from '../http/request-id.ts'
+import { endRequestSpan } from '../http/trace-requests.ts'
 import { validate } from '../http/validation.ts'
 import { secondsSince } from '../telemetry/durations.ts'
 import type { Answer } from './app-answers.ts'
@@ -21,14 +22,14 @@ type Door = Deps & { deviceLimiter: DeviceRateLimiter }
 
 /** The answer as JSON in ASCII, or undefined for none. */
 type Handle = (door: Door, body: unknown) => string | undefined | Promise<string | undefined>
-type Operation = { handle: Handle; durations: RouteDurations }
+type Operation = { path: string; handle: Handle; durations: RouteDurations }
 
 /** Answers devices before the control door's router sees them; everything else is for `behind`. */
 export function createDeviceDoor(deps: Deps, behind: RequestListener): RequestListener {
   const door: Door = { ...deps, deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute) }
   const operations = new Map<string, Operation>()
   const add = ({ method, path }: Route, handle: Handle) =>
-    operations.set(path, { handle, durations: deps.requests.of(method, path) })
+    operations.set(path, { path, handle, durations: deps.requests.of(method, path) })
   add(routes.checkPatch, checkPatch)
   add(routes.createPatchEvent, createPatchEvent)
   return (request, response) => {
@@ -44,20 +45,26 @@ function findOperation(operations: Map<string, Operation>, url: string): Operati
 }
 
 function answer(door: Door, operation: Operation, request: IncomingMessage, response: ServerResponse): void {
-  const { handle, durations } = operation
+  const { path, handle, durations } = operation
   const startedAtMs = performance.now()
   const requestId = chooseRequestId(request)
+  const span = door.tracing?.startRequest({ method: 'POST', route: path, headers: request.headers })
+  const settle = () => {
+    durations.add(response.statusCode, secondsSince(startedAtMs))
+    endRequestSpan(span, response.statusCode)
+  }
   const succeed = (body: string | undefined) => {
     sendBody(response, requestId, body)
-    durations.add(response.statusCode, secondsSince(startedAtMs))
+    settle()
   }
   const fail = (error: unknown) => {
     sendError(door, response, requestId, error)
-    durations.add(response.statusCode, secondsSince(startedAtMs))
+    settle()
   }
   const onBody = (body: Buffer) => {
     try {
-      const result = handle(door, readJson(body).value)
+      const { value } = readJson(body)
+      const result = span === undefined ? handle(door, value) : span.run(() => handle(door, value))
       if (result instanceof Promise) result.then(succeed).catch(fail)
       else succeed(result)
     } catch (error) {

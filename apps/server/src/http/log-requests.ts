@@ -23,7 +23,7 @@ export function logRequests(app: FastifyInstance, { requests }: Pick<Deps, 'requ
 }
 
 /** As the contract writes it: `/api/v1/apps/{appId}`. */
-function templateOf(request: FastifyRequest): string {
+export function templateOf(request: FastifyRequest): string {
   return (request.routeOptions.url ?? 'none').replaceAll(/:(\w+)/g, '{$1}')
 }
 

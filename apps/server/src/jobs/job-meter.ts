@@ -1,14 +1,16 @@
 import { createDurations, type Durations, secondsSince } from '../telemetry/durations.ts'
+import { runInSpan, type Tracing } from '../telemetry/tracing.ts'
 
 const outcomes = ['completed', 'failed'] as const
 
 export type JobMeter = {
-  run: <Result>(queue: string, work: () => Promise<Result>) => Promise<Result>
+  /** `traceparent`: of what asked for the job. */
+  run: <Result>(queue: string, work: () => Promise<Result>, traceparent?: string) => Promise<Result>
   measure: () => { queue: string; outcome: string; durations: Durations }[]
 }
 
-/** Counts what the jobs of this process took, and how they ended. */
-export function createJobMeter(queues: readonly string[]): JobMeter {
+/** Counts and traces what the jobs of this process took, and how they ended. */
+export function createJobMeter(queues: readonly string[], { tracing }: { tracing?: Tracing | undefined }): JobMeter {
   const counts = queues.flatMap((queue) =>
     outcomes.map((outcome) => ({ queue, outcome, durations: createDurations() })),
   )
@@ -17,10 +19,10 @@ export function createJobMeter(queues: readonly string[]): JobMeter {
     count?.durations.add(secondsSince(startedAtMs))
   }
   return {
-    run: async (queue, work) => {
+    run: async (queue, work, traceparent) => {
       const startedAtMs = performance.now()
       try {
-        const result = await work()
+        const result = await runInSpan(tracing?.startJob({ queue, traceparent }), work)
         settle(queue, 'completed', startedAtMs)
         return result
       } catch (error) {

@@ -5,6 +5,7 @@ import { type JobResult, PgBoss, type WorkOptions } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
 import { isDatabaseUnavailable } from '../db/errors.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import { countJobs, type JobCount } from './count-jobs.ts'
 import { createJobMeter, type JobMeter } from './job-meter.ts'
 
@@ -81,7 +82,12 @@ export type Jobs = {
 }
 
 /** Jobs in the schema `pgboss` of the database. */
-export async function createJobs(options: { db: Db; log: Logger; isWorker?: boolean }): Promise<Jobs> {
+export async function createJobs(options: {
+  db: Db
+  log: Logger
+  isWorker?: boolean
+  tracing?: Tracing | undefined
+}): Promise<Jobs> {
   const { isWorker = true } = options
   const boss = new PgBoss({ db: runOn(options.db), supervise: isWorker, schedule: isWorker })
   boss.on('error', (error) => {
@@ -90,23 +96,28 @@ export async function createJobs(options: { db: Db; log: Logger; isWorker?: bool
   })
   await boss.start()
   for (const queue of Object.values(queues)) await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
-  const meter = createJobMeter(Object.values(queues))
+  const meter = createJobMeter(Object.values(queues), options)
+  /** The job goes on with the trace of what asks for it. */
+  const traced = <Data extends object>(data: Data): Traced<Data> => {
+    const traceparent = options.tracing?.findTraceparent()
+    return traceparent === undefined ? data : { ...data, traceparent }
+  }
   return {
     async requestBlobSweep(db) {
       await boss.send(queues.sweep, {}, { db: runOn(db) })
     },
     async requestEventRemoval(db, { appId }) {
-      await boss.send(queues.eventRemoval, { appId }, { db: runOn(db) })
+      await boss.send(queues.eventRemoval, traced({ appId }), { db: runOn(db) })
     },
     async requestOrganizationRemoval(db, { organizationId }) {
-      await boss.send(queues.organizationRemoval, { organizationId }, { db: runOn(db) })
+      await boss.send(queues.organizationRemoval, traced({ organizationId }), { db: runOn(db) })
     },
     async requestMail(db, { to, subject, text }) {
-      await boss.send(queues.mail, { to, subject, text }, { db: runOn(db) })
+      await boss.send(queues.mail, traced({ to, subject, text }), { db: runOn(db) })
     },
     async requestAnalyses(db, requests) {
       for (let from = 0; from < requests.length; from += requestsPerInsert) {
-        const jobs = requests.slice(from, from + requestsPerInsert).map((data) => ({ data }))
+        const jobs = requests.slice(from, from + requestsPerInsert).map((request) => ({ data: traced(request) }))
         await boss.insert(queues.analysis, jobs, { db: runOn(db) })
       }
     },
@@ -120,6 +131,8 @@ export async function createJobs(options: { db: Db; log: Logger; isWorker?: bool
     },
   }
 }
+
+type Traced<Data> = Data & { traceparent?: string }
 
 type Context = { log: Logger; meter: JobMeter }
 
@@ -152,11 +165,11 @@ async function workOnEach<Data>(
   options: WorkOptions = { batchSize: 10 },
 ): Promise<void> {
   const eachOnItsOwn = { ...options, perJobResults: true } as const
-  await boss.work<Data, undefined, typeof eachOnItsOwn>(queue, eachOnItsOwn, async (requests) => {
+  await boss.work<Traced<Data>, undefined, typeof eachOnItsOwn>(queue, eachOnItsOwn, async (requests) => {
     const results: JobResult[] = []
     for (const { id, data } of requests) {
       try {
-        await meter.run(queue, () => handle(data))
+        await meter.run(queue, () => handle(data), data.traceparent)
         results.push({ id, status: 'completed' })
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
