@@ -64,7 +64,7 @@ async function perform(attack: Attack, port: number, check: PatchCheckRequest): 
     case 'random-apps':
       return await ask(port, '/api/v1/patches/check', { ...check, app_id: randomUUID(), client_id: randomUUID() })
     case 'one-client':
-      return await ask(port, '/api/v1/patches/check', { ...check, client_id: 'one-client' })
+      return await ask(port, '/api/v1/patches/check', check)
     case 'invalid-tokens':
       return await ask(port, '/api/v1/apps', {}, { authorization: `Bearer sb_api_${randomUUID().repeat(2)}` })
   }

@@ -56,7 +56,7 @@ export function startDevices(options: {
     const sentMs = performance.now()
     try {
       const answer = await asker.ask('POST', `${baseUrl()}/api/v1/patches/check`, body)
-      if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`)
+      if (answer.status !== 200) throw new Error(`HTTP ${answer.status}${nameSender(answer)}`)
       const answeredMs = performance.now()
       const told = describeAnswer(JSON.parse(answer.body.toString('utf8')) as PatchCheckResponse)
       const right = ledger.answers.listRight(keyOfRelease(appId, version), place, sentMs, answeredMs)
@@ -77,8 +77,8 @@ export function startDevices(options: {
     const what = { type: '__patch_install__', patch_number: 1, timestamp, message: null }
     const event = { app_id: appId, client_id: clientId, release_version, platform, arch, ...what }
     try {
-      const { status } = await asker.ask('POST', `${baseUrl()}/api/v1/patches/events`, JSON.stringify({ event }))
-      if (status !== 204) throw new Error(`HTTP ${status} to an event`)
+      const answer = await asker.ask('POST', `${baseUrl()}/api/v1/patches/events`, JSON.stringify({ event }))
+      if (answer.status !== 204) throw new Error(`HTTP ${answer.status}${nameSender(answer)} to an event`)
       phase.events += 1
       ledger.events.push({ clientId, appId })
     } catch (error) {
@@ -119,6 +119,11 @@ export function startDevices(options: {
       asker.close()
     },
   }
+}
+
+/** The service explains its refusals in JSON; a load balancer has a page of its own. */
+function nameSender({ body }: { body: Buffer }): string {
+  return body.toString('latin1', 0, 1) === '{' ? '' : ' of a proxy'
 }
 
 function countFailure(phase: Phase, error: unknown): void {

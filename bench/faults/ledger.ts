@@ -11,6 +11,7 @@ export type LedgerEvent = { clientId: string; appId: string }
 /** Everything that the service has acknowledged: what it must still know at the end. */
 export function createLedger() {
   const killsMs: number[] = []
+  const imported: LedgerEvent[] = []
   const checks: { clientId: string; appId: string; atMs: number }[] = []
   return {
     answers: createAnswerBook(),
@@ -25,6 +26,8 @@ export function createLedger() {
     uncertainEvents: [] as LedgerEvent[],
     uncertainChecks: [] as LedgerEvent[],
     checks,
+    /** Devices of imported history. */
+    imported,
     /** A process that answers devices was killed. */
     markKilled: () => killsMs.push(performance.now()),
     /** Whether the observation of this check may be gone. */

@@ -14,12 +14,14 @@ export type TcpProxy = {
   delay: (delayMs: number) => void
   /** Breaks the connections whose first bytes match, once. */
   cut: (matches?: (opening: string) => boolean) => number
+  /** On the connections whose first bytes match, nothing arrives any more, and nobody is told. */
+  mute: (matches: (opening: string) => boolean) => number
   /** All as it should be. What was held back is lost, with its connections: as after a reboot of a router. */
   heal: () => Promise<void>
   close: () => Promise<void>
 }
 
-type Pair = { client: Socket; target: Socket; sent: string }
+type Pair = { client: Socket; target: Socket; sent: string; isMute: boolean }
 
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let target = targetPort
@@ -36,7 +38,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const forward = (pair: Pair, from: Socket, to: Socket) => {
     from.on('data', async (chunk: Buffer) => {
       if (from === pair.client && pair.sent.length < 4096) pair.sent += chunk.toString('latin1')
-      if (isBlackHole) return
+      if (isBlackHole || pair.isMute) return
       if (delayMs > 0) await sleep(delayMs)
       if (!isBlackHole && !to.destroyed) to.write(chunk)
     })
@@ -46,7 +48,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     })
   }
   const accept = (client: Socket) => {
-    const pair: Pair = { client, target: connect({ port: target, host: '127.0.0.1', noDelay: true }), sent: '' }
+    const pair: Pair = {
+      client,
+      target: connect({ port: target, host: '127.0.0.1', noDelay: true }),
+      sent: '',
+      isMute: false,
+    }
     pairs.add(pair)
     client.setNoDelay(true)
     forward(pair, client, pair.target)
@@ -88,6 +95,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       delayMs = ms
     },
     cut,
+    mute: (matches) => {
+      const found = [...pairs].filter(({ sent, isMute }) => !isMute && matches(sent))
+      for (const pair of found) pair.isMute = true
+      return found.length
+    },
     heal: async () => {
       delayMs = 0
       if (isBlackHole) cut()

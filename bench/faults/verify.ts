@@ -72,10 +72,14 @@ async function findLostUploads(api: Client, ledger: Ledger, { key, appId, releas
   if (uploads.length === 0) return []
   const { artifacts } = await api.listReleaseArtifacts({ params: { appId, releaseId } })
   const lost: string[] = []
+  // Also those whose last answer was never heard: what is listed is whole.
+  for (const { url, hash, arch: name } of artifacts) {
+    const sha256 = await hashDownload(url)
+    if (sha256 !== hash) lost.push(`upload ${name} of ${version}: ${sha256}`)
+  }
   for (const upload of uploads) {
     const found = artifacts.find((artifact) => artifact.arch === upload.arch && artifact.platform === upload.platform)
-    const sha256 = found === undefined ? undefined : await hashDownload(found.url)
-    if (sha256 !== upload.sha256) lost.push(`upload ${upload.arch} of ${version}: ${sha256 ?? 'not listed'}`)
+    if (found?.hash !== upload.sha256) lost.push(`upload ${upload.arch} of ${version}: ${found?.hash ?? 'not listed'}`)
   }
   return lost
 }
@@ -129,6 +133,8 @@ async function compareCounts({ api, databaseUrl, ledger }: Subject): Promise<Fin
     const wrong: string[] = []
     const lostEvents = ledger.events.filter(({ clientId }) => !times.has(clientId)).length
     if (lostEvents > 0) lost.push(`${lostEvents} events that were answered`)
+    const lostImports = ledger.imported.filter(({ clientId }) => !known.has(clientId)).length
+    if (lostImports > 0) lost.push(`${lostImports} imported devices`)
     const missing = ledger.checks.filter(({ clientId }) => !known.has(clientId))
     const excused = missing.filter(({ atMs }) => ledger.mayBeLost(atMs)).length
     const lostChecks = missing.length - excused
@@ -149,7 +155,7 @@ async function compareCounts({ api, databaseUrl, ledger }: Subject): Promise<Fin
 async function compareMetrics(api: Client, ledger: Ledger, appId: string, known: Set<string>): Promise<string[]> {
   const wrong: string[] = []
   const ofApp = (all: { clientId: string; appId: string }[]) => all.filter((one) => one.appId === appId)
-  const certain = [...ofApp(ledger.checks), ...ofApp(ledger.events)]
+  const certain = [...ofApp(ledger.checks), ...ofApp(ledger.events), ...ofApp(ledger.imported)]
   const sent = [...certain, ...ofApp(ledger.uncertainChecks), ...ofApp(ledger.uncertainEvents)]
   const devices = sent.filter(({ clientId }) => known.has(clientId)).length
   const { unique_users } = await api.getUniqueUsers({ params: { appId } })

@@ -41,8 +41,8 @@ export async function openWorld(
 }
 
 /** As it runs without any settings: with the database that it supervises itself. */
-export async function openEmbeddedWorld(environment: Record<string, string> = {}): Promise<World> {
-  const server = await openServer(environment)
+export async function openEmbeddedWorld(environment: Record<string, string> = {}, dataDir?: string): Promise<World> {
+  const server = await openServer(environment, dataDir === undefined ? {} : { dataDir })
   return await populate(server, () => readEmbeddedUrl(server))
 }
 
@@ -68,6 +68,11 @@ function readEmbeddedUrl({ dataDir }: ServerProcess): string {
   return buildConnectionString(Number(port), password)
 }
 
+export function takeFirst({ 0: first }: World['apps']): World['apps'][number] {
+  if (first === undefined) throw new Error('nothing was published')
+  return first
+}
+
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'godwit-faults-'))
   atTheEnd(() => rm(folder, { recursive: true, force: true }))
@@ -75,10 +80,14 @@ export async function makeFolder(): Promise<string> {
 }
 
 /** A server process, ended and removed at the end. */
-export async function openServer(environment: Record<string, string> = {}): Promise<ServerProcess> {
-  const server = await createServerProcess({ ...environmentOfAll, ...environment })
+export async function openServer(
+  environment: Record<string, string> = {},
+  options: { dataDir?: string; isStarted?: boolean } = {},
+): Promise<ServerProcess> {
+  const { dataDir, isStarted = true } = options
+  const server = await createServerProcess({ ...environmentOfAll, ...environment }, dataDir)
   atTheEnd(server.remove)
-  await server.start()
+  if (isStarted) await server.start()
   return server
 }
 

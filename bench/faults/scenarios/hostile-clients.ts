@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atTheEnd } from '../../closing.ts'
@@ -50,17 +51,20 @@ function judge(report: Report, attack: Attack, quiet: Phase, during: Phase, exte
   report.must(ratio < times || then < floorMs, `p99 stays under ${times} times during ${attack}`)
 }
 
-async function startAttack({ server, apps }: World, attack: Attack) {
+async function startAttack({ server, apps, ledger }: World, attack: Attack) {
   const attacker = fork(new URL('../attacker.ts', import.meta.url).pathname)
   const release = apps[0]?.release
   const place = { platform: 'android' as const, arch, channel: 'stable' }
   const check = { ...place, app_id: release?.appId ?? '', release_version: release?.version ?? '' }
+  // Whether a flood of its requests was answered, nobody counts.
+  const clientId = randomUUID()
+  ledger.uncertainChecks.push({ clientId, appId: check.app_id })
   const port = Number(new URL(server.baseUrl).port)
   let last = { open: 0, answers: 0 }
   attacker.on('message', (message) => {
     last = message as typeof last
   })
-  attacker.send({ attack, port, check } satisfies AttackTask)
+  attacker.send({ attack, port, check: { ...check, client_id: clientId } } satisfies AttackTask)
   const stop = () => end(attacker)
   atTheEnd(stop)
   return { count: () => last, stop }

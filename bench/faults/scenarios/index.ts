@@ -1,6 +1,25 @@
 import type { Scenario } from '../scenario.ts'
+import { blobDisk } from './blob-disk-gone.ts'
 import { databaseBlackHoled, databaseStopped } from './database-gone.ts'
+import { diskFull } from './disk-full.ts'
 import { hostileClients } from './hostile-clients.ts'
+import { killedAnywhere, killedAtFirstStart } from './kill-anywhere.ts'
 import { killed, startedTwice } from './killed.ts'
+import { rollingRestart } from './rolling-restart.ts'
+import { startedWithoutDatabase } from './start-without-database.ts'
+import { twoInstances } from './two-instances.ts'
 
-export const scenarios: Scenario[] = [databaseStopped, databaseBlackHoled, killed, startedTwice, hostileClients]
+export const scenarios: Scenario[] = [
+  databaseStopped,
+  databaseBlackHoled,
+  ...startedWithoutDatabase,
+  ...blobDisk,
+  ...diskFull,
+  killedAnywhere,
+  killedAtFirstStart,
+  killed,
+  startedTwice,
+  ...twoInstances,
+  rollingRestart,
+  hostileClients,
+]

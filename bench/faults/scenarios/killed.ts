@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerProcess } from '../../../apps/server/test/support/server-process.ts'
 import type { Report, Scenario, ScenarioOptions } from '../scenario.ts'
-import { isServing, measureUntil, openEmbeddedWorld, openServer } from '../world.ts'
+import { isServing, measureUntil, openEmbeddedWorld, openServer, takeFirst } from '../world.ts'
 
 const backMs = 15_000
 const betweenMs = 1500
@@ -13,7 +13,7 @@ const kinds = ['PostgreSQL', 'Node', 'both'] as const
 async function killInTurn(report: Report, { rounds }: ScenarioOptions): Promise<void> {
   const world = await openEmbeddedWorld()
   const { server, devices, apps, publisher, ledger } = world
-  const [{ app, release } = raise()] = apps
+  const { app, release } = takeFirst(apps)
   const times = new Map<string, number[]>(kinds.map((kind) => [kind, []]))
   for (let round = 0; round < rounds * kinds.length; round += 1) {
     const kind = kinds[round % kinds.length] ?? 'both'
@@ -60,13 +60,9 @@ async function startTwice(report: Report): Promise<void> {
   report.must(/exited with 1\b/.test(refusal ?? ''), 'it exits with 1')
   report.note(`the second one gave up after ${seconds} s`)
   await sleep(2000)
-  report.must(await isServing(server, apps[0]?.app ?? raise()), 'the first one goes on')
+  report.must(await isServing(server, takeFirst(apps).app), 'the first one goes on')
   report.mustAnswerAll(together)
   await world.verify(report)
-}
-
-function raise(): never {
-  throw new Error('nothing was published')
 }
 
 export function postmasterPid({ dataDir }: ServerProcess): number {

@@ -28,8 +28,11 @@ export type ServerProcess = {
   remove: () => Promise<void>
 }
 
-export async function createServerProcess(environment: Record<string, string> = {}): Promise<ServerProcess> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'godwit-e2e-'))
+export async function createServerProcess(
+  environment: Record<string, string> = {},
+  folder?: string,
+): Promise<ServerProcess> {
+  const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'godwit-e2e-')))
   const port = await findFreePort()
   const baseUrl = `http://127.0.0.1:${port}`
   let child: ChildProcess | undefined
