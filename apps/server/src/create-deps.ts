@@ -107,7 +107,17 @@ export async function createDeps(options: {
     log,
     requests,
     tracing,
-    registry: createRegistry({ requests, recorder, activityStore, deviceIndex, database, blobs, analyzer, jobs }),
+    registry: createRegistry({
+      requests,
+      recorder,
+      activityStore,
+      deviceIndex,
+      database,
+      databaseHealth,
+      blobs,
+      analyzer,
+      jobs,
+    }),
     isServing: options.isServing ?? (() => true),
   }
   const owned = opened.move()

@@ -1,9 +1,19 @@
 import type { Registry } from 'prom-client'
 import type { MeasuredBlobStore } from '../blobs/measured-blob-store.ts'
+import type { DatabaseHealth } from '../db/database-health.ts'
 import type { DatabaseMeter } from '../db/database-meter.ts'
 import { addCounter, addGauge, addHistogram } from './prometheus-figures.ts'
 
-export function registerDatabase(registry: Registry, { measure }: Pick<DatabaseMeter, 'measure'>): void {
+export function registerDatabase(
+  registry: Registry,
+  { measure }: Pick<DatabaseMeter, 'measure'>,
+  health: Pick<DatabaseHealth, 'fault'>,
+): void {
+  addGauge(
+    registry,
+    { name: 'godwit_database_up', help: 'Whether the database answers this process.', aggregator: 'min' },
+    () => (health.fault() === undefined ? 1 : 0),
+  )
   addGauge(
     registry,
     {

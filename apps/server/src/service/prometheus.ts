@@ -4,6 +4,7 @@ import type { ActivityStore } from '../activity/activity-store.ts'
 import type { Recorder } from '../activity/recorder.ts'
 import type { MeasuredAnalyzer } from '../analysis/measured-analyzer.ts'
 import type { MeasuredBlobStore } from '../blobs/measured-blob-store.ts'
+import type { DatabaseHealth } from '../db/database-health.ts'
 import type { DatabaseMeter } from '../db/database-meter.ts'
 import type { DeviceIndex } from '../devices/device-index.ts'
 import type { RequestDurations } from '../http/request-durations.ts'
@@ -23,6 +24,7 @@ export function createRegistry(sources: {
   activityStore: Pick<ActivityStore, 'measure'>
   deviceIndex: Pick<DeviceIndex, 'measure'>
   database: Pick<DatabaseMeter, 'measure'>
+  databaseHealth: Pick<DatabaseHealth, 'fault'>
   blobs: Pick<MeasuredBlobStore, 'measure'>
   analyzer: Pick<MeasuredAnalyzer, 'measure'>
   jobs: Pick<Jobs, 'count' | 'measure'>
@@ -35,7 +37,7 @@ export function createRegistry(sources: {
   registerRecorder(registry, sources.recorder)
   registerActivityStore(registry, sources.activityStore)
   registerDeviceIndex(registry, sources.deviceIndex)
-  registerDatabase(registry, sources.database)
+  registerDatabase(registry, sources.database, sources.databaseHealth)
   registerBlobs(registry, sources.blobs)
   registerJobs(registry, sources.jobs)
   registerAnalyzer(registry, sources.analyzer)

@@ -72,6 +72,7 @@ describe('GET /metrics', () => {
   it('tells of pool, statements, blobs and jobs', async () => {
     expect(await readSamples(service.baseUrl)).toMatchObject({
       godwit_database_pool_max_connections: 14,
+      godwit_database_up: 1,
       godwit_database_pool_waiting: 0,
       'godwit_database_pool_connections{state="idle"}': expect.any(Number),
       godwit_database_query_duration_seconds_count: expect.any(Number),
@@ -102,6 +103,7 @@ describe('GET /metrics', () => {
     try {
       const read = async () => await readSamples(service.baseUrl)
       await expect.poll(read, { timeout: 15_000 }).toMatchObject({
+        godwit_database_up: 0,
         godwit_database_acquire_failures_total: expect.toSatisfy(
           (value: number) => value > (before.godwit_database_acquire_failures_total ?? 0),
         ),
