@@ -15,3 +15,12 @@ export async function findOrCreateSecret(db: Db, input: { name: string }): Promi
     .executeTakeFirstOrThrow()
   return row.value
 }
+
+/** Another one, which instances take up when they start. */
+export async function replaceSecret(db: Db, input: { name: string }): Promise<void> {
+  await db
+    .insertInto('server_secrets')
+    .values({ name: input.name, value: randomBytes(32) })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet((eb) => ({ value: eb.ref('excluded.value') })))
+    .execute()
+}

@@ -17,3 +17,5 @@ try {
   process.stderr.write(`error: ${describeFailure(error)}\n`)
   process.exitCode = 1
 }
+// A service that does not answer keeps its connection, which must not keep a command that is done.
+setTimeout(() => process.exit(), 2000).unref()

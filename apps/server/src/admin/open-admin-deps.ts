@@ -56,7 +56,7 @@ async function withStores<T>(openEmbedded: OpenEmbedded, use: (stores: AdminStor
 }
 
 /** Standard output is for what was asked for. */
-function createAdminLog(): Deps['log'] {
+export function createAdminLog(): Deps['log'] {
   return pino({ level: 'warn', base: undefined }, pino.destination(2))
 }
 

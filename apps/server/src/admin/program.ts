@@ -2,6 +2,7 @@ import { ApiKeyExpiry, ApiKeyPermission, Plan } from '@godwit/contract'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import type { Db } from '../db/connection.ts'
 import { addAllowedDomain, removeAllowedDomain } from '../organizations/allowed-domains.ts'
+import { replaceSecret } from '../server-secrets.ts'
 import { createSigningKeys } from '../sessions/signing-keys.ts'
 import {
   createApiKeyOfUser,
@@ -13,6 +14,7 @@ import {
   verifyAuditLog,
 } from './actions.ts'
 import { backupCommand, restoreCommand } from './backup-commands.ts'
+import { doctorCommand } from './doctor-command.ts'
 import { formatTable } from './format-table.ts'
 import { withAdminDeps } from './open-admin-deps.ts'
 import {
@@ -34,6 +36,9 @@ const lists: Record<string, (db: Db) => Promise<Record<string, unknown>[]>> = {
   'unanalyzed-releases': listUnanalyzedReleases,
 }
 
+/** Not `installation`, which says whose a backup is. */
+const replaceableSecrets = ['url-signing', 'pages', 'authorization-cookies', 'sign-in-transactions']
+
 /**
  * The operator's commands. Standard output has only what was asked for, so that a script can take it: a new key, a
  * generated password, a list. What was done is said on standard error.
@@ -52,10 +57,12 @@ export function buildProgram(): Command {
     allowedDomainCommand(),
     createApiKeyCommand(),
     replaceSigningKeysCommand(),
+    replaceSecretCommand(),
     auditCommand(),
     analyzeCommand(),
     backupCommand(),
     restoreCommand(),
+    doctorCommand(),
     listCommand(),
   ]) {
     program.addCommand(command)
@@ -159,6 +166,19 @@ function replaceSigningKeysCommand(): Command {
     .action(async () => {
       await withAdminDeps(async (deps) => await createSigningKeys(deps).replace())
       say('A new key signs from now on. A server that runs takes it up within a minute.')
+    })
+}
+
+function replaceSecretCommand(): Command {
+  return new Command('replace-secret')
+    .description(
+      'After a leak: make a new secret of the server. What the old one has signed is refused by every instance that has ' +
+        'been restarted since: restart them all.',
+    )
+    .addArgument(new Argument('<name>', 'which one').choices(replaceableSecrets))
+    .action(async (name: string) => {
+      await withAdminDeps(async ({ db }) => await replaceSecret(db, { name }))
+      say(`The secret ${name} is a new one. Restart every instance now.`)
     })
 }
 

@@ -42,11 +42,13 @@ describe('--help', () => {
       'remove',
       'create-api-key',
       'replace-signing-keys',
+      'replace-secret',
       'audit',
       'verify',
       'analyze',
       'backup',
       'restore',
+      'doctor',
       'list',
     ])
     for (const command of commands) {
@@ -258,5 +260,17 @@ describe('replace-signing-keys', () => {
     const kids = await service.deps.db.selectFrom('signing_keys').select('kid').execute()
     expect(kids).toHaveLength(1)
     expect(kids[0]?.kid).not.toBe(kid)
+  })
+})
+
+describe('replace-secret', () => {
+  it('makes one that refuses the links of before, from the next start on', async () => {
+    const link = service.deps.urls.sign('download', '0'.repeat(32))
+    expect((await fetch(link)).status).toBe(404)
+    expect((await run(['replace-secret', 'url-signing'])).code).toBe(0)
+    await service.restart()
+    expect((await fetch(link)).status).toBe(403)
+    expect((await fetch(service.deps.urls.sign('download', '0'.repeat(32)))).status).toBe(404)
+    expect((await run(['replace-secret', 'installation'])).code).toBe(1)
   })
 })

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
+import type { BlobStore } from '../blobs/blob-store.ts'
+import { describe, type Finding } from './finding.ts'
+import { randomHex } from './random-hex.ts'
+
+const check = 'blobs'
+const sizeBytes = 64 * 1024
+const range = { start: 1000, end: 1999 }
+
+/** Stores a blob in two pieces, as uploads come, reads a part of it, and removes it. */
+export async function checkBlobs(openStore: () => Promise<BlobStore>): Promise<Finding[]> {
+  const startedAt = performance.now()
+  try {
+    await probe(await openStore())
+    const found = `a blob was written, read and removed in ${Math.round(performance.now() - startedAt)} ms`
+    return [{ check, result: 'ok', found }]
+  } catch (error) {
+    const mend = 'See that GODWIT_BLOBS names a place where the server may write, read, list and delete.'
+    return [{ check, result: 'failure', found: `the blob store cannot be used: ${describe(error)}`, mend }]
+  }
+}
+
+async function probe(blobs: BlobStore): Promise<void> {
+  const key = randomHex()
+  const bytes = randomBytes(sizeBytes)
+  const half = sizeBytes / 2
+  try {
+    for (const offset of [0, half]) {
+      const source = yieldOnce(bytes.subarray(offset, offset + half))
+      const { writtenBytes, failure } = await blobs.write(key, { offset, source })
+      if (writtenBytes !== half) throw new Error(`${writtenBytes} of ${half} bytes were stored`, { cause: failure })
+    }
+    await blobs.finish(key, sizeBytes)
+    if ((await blobs.findSize(key)) !== sizeBytes) throw new Error('what was written is not there')
+    const read = await buffer(blobs.read(key, range))
+    if (!read.equals(bytes.subarray(range.start, range.end + 1)))
+      throw new Error('other bytes are read than were written')
+  } finally {
+    await blobs.remove(key)
+  }
+  if ((await blobs.findSize(key)) !== undefined) throw new Error('what was removed is still there')
+}
+
+async function* yieldOnce(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}

@@ -1,0 +1,177 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Finding } from '../../src/doctor/finding.ts'
+import { findFreePort } from '../../src/embedded-postgres/launch.ts'
+import { runAdmin } from '../admin/run-admin.ts'
+import { startMailServer } from '../support/mail-server.ts'
+import { startOutage } from '../support/outage.ts'
+import { createTestService, type TestService } from '../support/test-service.ts'
+
+const run = promisify(execFile)
+
+let service: TestService
+let root: string
+
+beforeAll(async () => {
+  service = await createTestService()
+  root = await mkdtemp(join(tmpdir(), 'godwit-doctor-'))
+})
+afterAll(async () => {
+  await service.stop()
+  await rm(root, { recursive: true, force: true })
+})
+
+/** With settings under which all is well, but for these. */
+async function examine(environment: Record<string, string> = {}) {
+  const { code, stdout, stderr } = await runAdmin(
+    {
+      DATABASE_URL: service.connectionString,
+      GODWIT_DATA_DIR: service.dataDir,
+      GODWIT_PUBLIC_URL: service.baseUrl,
+      ...environment,
+    },
+    ['doctor', '--json'],
+  )
+  const findings = JSON.parse(stdout) as Finding[]
+  const failures = findings.filter(({ result }) => result === 'failure').map(({ check, found }) => `${check}: ${found}`)
+  return { code, stderr, findings, failures, text: JSON.stringify(findings) }
+}
+
+const nobodyListens = async () => `127.0.0.1:${await findFreePort()}`
+
+/** Takes connections, and never says a word. */
+async function startSilentServer() {
+  const server = createServer(() => undefined)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, stop: () => server.close() }
+}
+
+describe('doctor', () => {
+  it('finds nothing wrong with a server that runs, and leaves nothing behind', async () => {
+    const mailServer = await startMailServer()
+    const settings = { GODWIT_SMTP_URL: mailServer.smtpUrl, GODWIT_MAIL_FROM: 'godwit@example.com' }
+    const { code, failures, findings, text, stderr } = await examine(settings)
+    await mailServer.stop()
+    expect({ code, failures, stderr }).toEqual({ code: 0, failures: [], stderr: '' })
+    expect(text).toContain('is this installation')
+    expect(text).toContain('the mail server lets us in')
+    expect(mailServer.mails).toEqual([])
+    const checks = [
+      'settings',
+      'data folder',
+      'blobs',
+      'public URL',
+      'clock',
+      'mail',
+      'spool',
+      'database',
+      'jobs',
+      'activity',
+    ]
+    expect(new Set(findings.map(({ check }) => check))).toEqual(new Set(checks))
+    for await (const key of service.deps.blobs.list()) expect.unreachable(key)
+  })
+
+  it('names every setting that is wrong, at once', async () => {
+    const { code, failures } = await examine({ PORT: 'x', GODWIT_RATE_LIMIT: 'fast', DATABASE_URL: 'mysql://x' })
+    expect(code).toBe(1)
+    for (const name of ['PORT', 'GODWIT_RATE_LIMIT', 'DATABASE_URL']) {
+      expect(failures).toContainEqual(expect.stringMatching(`^settings: ${name}: `))
+    }
+  })
+
+  it('finds that PostgreSQL does not run, or takes no connections, and looks at the rest all the same', async () => {
+    const { code, failures, text } = await examine({ DATABASE_URL: `postgres://x:y@${await nobodyListens()}/z` })
+    expect(code).toBe(1)
+    expect(failures).toContainEqual(expect.stringMatching(/^database: PostgreSQL cannot be used: .*ECONNREFUSED/))
+    expect(text).toContain('a blob was written')
+    const outage = await startOutage(service)
+    const { failures: duringOutage } = await examine()
+    await outage.end()
+    expect(duringOutage).toContainEqual(expect.stringMatching('^database: .* is not currently accepting connections'))
+  })
+
+  it('finds that the password of the database is wrong', async () => {
+    const url = new URL(service.connectionString)
+    url.password = 'wrong'
+    const { failures } = await examine({ DATABASE_URL: url.href })
+    expect(failures).toContainEqual(expect.stringMatching('^database: .*password authentication failed'))
+  })
+
+  it('ends soon when nothing answers: neither database nor public URL nor mail server', async () => {
+    const silent = await startSilentServer()
+    const startedAt = performance.now()
+    const { failures } = await examine({
+      DATABASE_URL: `postgres://x:y@${silent.address}/z`,
+      GODWIT_PUBLIC_URL: `http://${silent.address}`,
+      GODWIT_SMTP_URL: `smtp://${silent.address}`,
+      GODWIT_MAIL_FROM: 'godwit@example.com',
+    })
+    expect(performance.now() - startedAt).toBeLessThan(20_000)
+    silent.stop()
+    expect(failures.map((failure) => failure.split(':', 1)[0])).toEqual(
+      expect.arrayContaining(['database', 'public URL', 'mail']),
+    )
+  })
+
+  it('finds that the data folder and the blobs cannot be written', async () => {
+    const file = join(root, 'file')
+    await writeFile(file, '')
+    const { failures } = await examine({ GODWIT_DATA_DIR: join(file, 'data') })
+    expect(failures).toContainEqual(expect.stringMatching(/^data folder: .* cannot be written: ENOTDIR/))
+    expect(failures).toContainEqual(expect.stringMatching('^blobs: the blob store cannot be used: ENOTDIR'))
+    // Not even root may write there.
+    const { failures: onReadOnly } = await examine({ GODWIT_DATA_DIR: '/sys' })
+    expect(onReadOnly).toContainEqual(expect.stringMatching(/^data folder: \/sys cannot be written: E/))
+  })
+
+  it('finds that the disk is full', async ({ skip }) => {
+    const folder = await mkdtemp(join(root, 'full-'))
+    const mounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'tmpfs', folder]).catch(() => undefined)
+    if (mounted === undefined) return skip('mounting a small file system takes root')
+    try {
+      const { failures } = await examine({ GODWIT_DATA_DIR: folder })
+      expect(failures).toContainEqual(expect.stringMatching(/^data folder: .*ENOSPC/))
+    } finally {
+      await run('umount', [folder])
+    }
+  })
+
+  it('finds that the public URL leads nowhere, to something else, or to another installation', async () => {
+    const { failures: nowhere } = await examine({ GODWIT_PUBLIC_URL: `http://${await nobodyListens()}` })
+    expect(nowhere).toContainEqual(expect.stringMatching(/^public URL: .* cannot be reached from here: .*ECONNREFUSED/))
+    const other = await createTestService()
+    const { failures: elsewhere } = await examine({ GODWIT_PUBLIC_URL: other.baseUrl })
+    await other.stop()
+    expect(elsewhere).toEqual([expect.stringMatching(/^public URL: .* is another installation of Godwit/)])
+  })
+
+  it('finds that the mail server is away', async () => {
+    const settings = { GODWIT_SMTP_URL: `smtp://${await nobodyListens()}`, GODWIT_MAIL_FROM: 'godwit@example.com' }
+    expect((await examine(settings)).failures).toEqual([expect.stringMatching(/^mail: .*ECONNREFUSED/)])
+  })
+
+  it('finds jobs that nobody does, what nobody counts, and a schema of a newer version', async () => {
+    const { db, jobs } = service.deps
+    await jobs.requestBlobSweep(db)
+    await sql`update pgboss.job set start_after = now() - interval '1 hour'`.execute(db)
+    await sql`insert into activity_segments (app_id, observations, created_at)
+      values ('a', '', now() - interval '1 hour')`.execute(db)
+    await sql`insert into kysely_migration (name, timestamp) values ('9999-later', '')`.execute(db)
+    const { failures, findings } = await examine()
+    await sql`delete from kysely_migration where name = '9999-later'`.execute(db)
+    await sql`delete from activity_segments`.execute(db)
+    expect(failures).toEqual(['database: the schema is 9999-later'])
+    const warnings = findings.filter(({ result }) => result === 'warning').map(({ found }) => found)
+    expect(warnings).toContainEqual(expect.stringMatching('1 jobs of sweep-blobs have waited'))
+    expect(warnings).toContainEqual(expect.stringMatching('1 segments of what devices told have waited'))
+  })
+})
