@@ -3,7 +3,7 @@ import type { AnalysisOutcome } from '../analyzer/read-answer.ts'
 import type { Deps } from '../deps.ts'
 import { listReleaseArtifacts } from '../releases/artifact-queries.ts'
 import { lockReleaseById } from '../releases/queries.ts'
-import { createBlobSource } from './blob-source.ts'
+import { openBlobSource } from './blob-source.ts'
 import { type Finding, findAnalysis, listToAnalyze, type ReleaseOnPlatform, upsertAnalysis } from './queries.ts'
 import { choosePrimaryArtifact } from './rules.ts'
 
@@ -27,7 +27,8 @@ export async function analyzeRelease(
   const known = await findAnalysis(deps.db, input)
   const isDone = known?.artifact_id === artifact.id && known.analyzer_version === analyzerVersion
   if (isDone && input.again !== true) return
-  const source = createBlobSource(deps.blobs, { key: artifact.blob_key, sizeBytes: artifact.size_bytes })
+  const source = await openBlobSource(deps.blobs, artifact.blob_key)
+  if (source === undefined) throw new Error(`release ${releaseId} for ${platform}: its bytes are not there`)
   const outcome = await deps.analyzer.analyze(source)
   if (outcome.kind === 'failed') throw new Error(`release ${releaseId} for ${platform}: ${outcome.reason}`)
   const finding = toFinding(outcome, platform)

@@ -40,10 +40,11 @@ async function listBlobProblems(
   const problems: string[] = []
   await forEachBlob(readBlobList(blobListPath), async ({ key, sizeBytes, sha256 }) => {
     const path = join(dir, 'blobs', key.slice(0, 2), key.slice(2, 4), key)
-    const storedBytes = await blobs.findSize(key)
+    const storedBytes = (await blobs.find(key))?.sizeBytes
     if (storedBytes === undefined) problems.push(`${path} is missing`)
     else if (storedBytes !== sizeBytes) problems.push(`${path} has ${storedBytes} bytes instead of ${sizeBytes}`)
-    else if ((await blobs.hash(key, sizeBytes)) !== sha256) problems.push(`${path} is damaged: it has another SHA-256`)
+    else if ((await blobs.hash(key, { sizeBytes, parts: [] })) !== sha256)
+      problems.push(`${path} is damaged: it has another SHA-256`)
   })
   return problems.toSorted()
 }

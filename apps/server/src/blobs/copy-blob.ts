@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { BlobStore } from './blob-store.ts'
+import type { BlobStore, StoredBlob } from './blob-store.ts'
 
 export type FinishedBlob = { key: string; sizeBytes: number; sha256: string }
 
@@ -10,17 +10,20 @@ const concurrency = 4
 /** False when it was there already. What arrives with another hash is not kept. */
 export async function copyBlob(from: BlobStore, to: BlobStore, blob: FinishedBlob): Promise<boolean> {
   const { key, sizeBytes, sha256 } = blob
-  if ((await to.findSize(key)) === sizeBytes) return false
-  const storedBytes = await from.findSize(key)
-  if (storedBytes !== sizeBytes) throw new Error(`blob ${key} has ${storedBytes ?? 'no'} bytes instead of ${sizeBytes}`)
+  if ((await to.find(key))?.sizeBytes === sizeBytes) return false
+  const stored = await from.find(key)
+  if (stored?.sizeBytes !== sizeBytes) {
+    throw new Error(`blob ${key} has ${stored?.sizeBytes ?? 'no'} bytes instead of ${sizeBytes}`)
+  }
   const hash = createHash('sha256')
-  const { failure } = await to.write(key, { offset: 0, source: readWhole(from, blob, (bytes) => hash.update(bytes)) })
+  const source = readWhole(stored, (bytes) => hash.update(bytes))
+  const { parts, failure } = await to.write(key, { offset: 0, parts: [], source })
   if (failure !== undefined) throw failure
   if (hash.digest('hex') !== sha256) {
-    await to.discard(key)
+    await to.discard(key, parts)
     throw new Error(`blob ${key} has changed: its SHA-256 is not ${sha256}`)
   }
-  await to.finish(key, sizeBytes)
+  await to.finish(key, { sizeBytes, sha256, parts })
   return true
 }
 
@@ -32,9 +35,9 @@ export async function forEachBlob<Blob extends FinishedBlob>(
   await Readable.from(blobs).forEach(use, { concurrency })
 }
 
-async function* readWhole(store: BlobStore, { key, sizeBytes }: FinishedBlob, look: (bytes: Buffer) => void) {
+async function* readWhole({ sizeBytes, read }: StoredBlob, look: (bytes: Buffer) => void) {
   if (sizeBytes === 0) return
-  for await (const bytes of store.read(key, { start: 0, end: sizeBytes - 1 })) {
+  for await (const bytes of await read({ start: 0, end: sizeBytes - 1 })) {
     look(bytes)
     yield bytes as Buffer
   }

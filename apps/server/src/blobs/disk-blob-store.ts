@@ -1,40 +1,37 @@
 import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import type { BlobStore } from './blob-store.ts'
+import type { Readable } from 'node:stream'
+import { type BlobStore, catchFailure, checkKey, keyPattern, LostBytesError } from './blob-store.ts'
 
-/** Keys become paths. They are the service's own, yet nothing that could leave the folder ever gets that far. */
-const keyPattern = /^[0-9a-z]{8,128}$/
 const folderPattern = /^[0-9a-z]{2}$/
 
 /** One read of a file that is hashed (bytes): short enough to leave the event loop to others. */
 const hashStepBytes = 256 * 1024
 
 /**
- * Blobs as files, in two levels of folders: `ab/cd/abcd…`. An unfinished one has the suffix `.part`. Bytes are synced
- * before a write is reported, and folders after every name that must survive a power failure.
+ * Blobs as files, in two levels of folders: `ab/cd/abcd…`. An unfinished one is one file with the suffix `.part`, so that
+ * there are no parts to name. Bytes are synced before a write is reported, and folders after every name that must survive
+ * a power failure.
  */
 export async function createDiskBlobStore(options: { dir: string }): Promise<BlobStore> {
   const dir = resolve(options.dir)
   await mkdir(dir, { recursive: true })
-  const toPath = (key: string): string => {
-    if (!keyPattern.test(key)) throw new Error('not the key of a blob')
-    return join(dir, key.slice(0, 2), key.slice(2, 4), key)
-  }
+  const toPath = (key: string): string => join(dir, checkKey(key).slice(0, 2), key.slice(2, 4), key)
   return {
     async write(key, { offset, source }) {
       await using file = await openUnfinished(toUnfinished(toPath(key)), offset)
       const written = await writeAll(file, offset, source)
       await file.sync()
-      return written
+      return { ...written, parts: [] }
     },
-    async hash(key, sizeBytes) {
+    async hash(key, { sizeBytes }) {
       if (sizeBytes === 0) return createHash('sha256').digest('hex')
       const path = toPath(key)
       return (await hashFile(path, sizeBytes)) ?? (await hashFile(toUnfinished(path), sizeBytes))
     },
-    async finish(key, sizeBytes) {
+    async finish(key, { sizeBytes }) {
       const path = toPath(key)
       if ((await findFileSize(path)) !== sizeBytes) {
         if (sizeBytes === 0) await createEmpty(toUnfinished(path))
@@ -46,11 +43,16 @@ export async function createDiskBlobStore(options: { dir: string }): Promise<Blo
       }
       await syncFolder(dirname(path))
     },
-    findSize: async (key) => await findFileSize(toPath(key)),
-    read: (key, range) => createReadStream(toPath(key), range),
+    async find(key) {
+      const path = toPath(key)
+      const sizeBytes = await findFileSize(path)
+      if (sizeBytes === undefined) return undefined
+      return { sizeBytes, read: async (range) => await openFile(path, range), locate: async () => undefined }
+    },
     async discard(key) {
       await rm(toUnfinished(toPath(key)), { force: true })
     },
+    dropParts: async () => {},
     async *list() {
       for (const first of await listNames(dir, folderPattern)) {
         for (const second of await listNames(join(dir, first), folderPattern)) {
@@ -63,6 +65,9 @@ export async function createDiskBlobStore(options: { dir: string }): Promise<Blo
       await rm(toUnfinished(path), { force: true })
       await rm(path, { force: true })
     },
+    // Whatever is in the folder goes with the row of its blob.
+    removeLeftovers: async () => 0,
+    check: async () => await access(dir, constants.R_OK | constants.W_OK),
   }
 }
 
@@ -73,10 +78,11 @@ function toUnfinished(path: string): string {
 /** Creates the file for a write at its start. A later write needs all the bytes before it, or it would leave a hole. */
 async function openUnfinished(path: string, offset: number): Promise<FileHandle> {
   if (offset === 0) await createFolders(dirname(path))
+  else if (((await findFileSize(path)) ?? 0) < offset)
+    throw new LostBytesError(`the bytes before ${offset} are missing`)
   const file = await open(path, offset === 0 ? constants.O_RDWR | constants.O_CREAT : constants.O_RDWR)
   try {
     if (offset === 0) await syncFolder(dirname(path))
-    else if ((await file.stat()).size < offset) throw new Error(`the bytes before ${offset} are missing`)
     return file
   } catch (error) {
     await file.close()
@@ -119,13 +125,10 @@ async function writeAll(file: FileHandle, offset: number, source: AsyncIterable<
   return { writtenBytes: position - offset, failure }
 }
 
-/** Ends where the source fails, and tells. What the consumer throws does not come through here. */
-async function* catchFailure(source: AsyncIterable<Buffer>, onFailure: (error: unknown) => void) {
-  try {
-    yield* source
-  } catch (error) {
-    onFailure(error)
-  }
+/** A file that another process removes while it is read is read to its end. */
+async function openFile(path: string, range: { start: number; end: number }): Promise<Readable> {
+  const file = await open(path, 'r')
+  return file.createReadStream(range)
 }
 
 async function hashFile(path: string, sizeBytes: number): Promise<string | undefined> {

@@ -1,9 +1,9 @@
 import { PassThrough, pipeline, type Readable } from 'node:stream'
 import { createDurations, type Durations, secondsSince } from '../telemetry/durations.ts'
 import { nameFailure, type Tracing } from '../telemetry/tracing.ts'
-import type { BlobStore } from './blob-store.ts'
+import { type BlobStore, BlobsUnavailableError, type StoredBlob } from './blob-store.ts'
 
-const operations = ['write', 'hash', 'finish', 'findSize', 'read', 'discard', 'remove'] as const
+const operations = ['write', 'hash', 'finish', 'find', 'read', 'discard', 'remove'] as const
 type Operation = (typeof operations)[number]
 
 export type OperationMeasures = { operation: Operation; durations: Durations; errors: number }
@@ -45,36 +45,45 @@ export function measureBlobStore<Store extends BlobStore>(
         throw error
       }
     }
-  const write: BlobStore['write'] = async (key, { offset, source }) => {
+  const write: BlobStore['write'] = async (key, { source, ...input }) => {
     const startedAtMs = performance.now()
     const settle = begin('write')
     const waited = { seconds: 0 }
     const seconds = () => Math.max(0, secondsSince(startedAtMs) - waited.seconds)
     try {
-      const written = await store.write(key, { offset, source: watchSource(source, waited) })
+      const written = await store.write(key, { ...input, source: watchSource(source, waited) })
       bytes.written += written.writtenBytes
-      settle(seconds())
+      settle(seconds(), written.failure instanceof BlobsUnavailableError ? written.failure : undefined)
       return written
     } catch (error) {
       settle(seconds(), error)
       throw error
     }
   }
-  const read: BlobStore['read'] = (key, range) =>
-    watchReading(store.read(key, range), {
-      onBytes: (sizeBytes) => {
+  const find = time('find', (key: string) => store.find(key))
+  const read: (blob: StoredBlob) => StoredBlob['read'] = (blob) => async (range) => {
+    const startedAtMs = performance.now()
+    const settle = begin('read')
+    try {
+      const onBytes = (sizeBytes: number) => {
         bytes.read += sizeBytes
-      },
-      onSettled: begin('read'),
-    })
+      }
+      return watchReading(await blob.read(range), { startedAtMs, onBytes, onSettled: settle })
+    } catch (error) {
+      settle(secondsSince(startedAtMs), error)
+      throw error
+    }
+  }
   const timed = {
     write,
-    read,
-    hash: time('hash', (key, sizeBytes) => store.hash(key, sizeBytes)),
-    finish: time('finish', (key, sizeBytes) => store.finish(key, sizeBytes)),
-    findSize: time('findSize', (key) => store.findSize(key)),
-    discard: time('discard', (key) => store.discard(key)),
-    remove: time('remove', (key) => store.remove(key)),
+    async find(key) {
+      const blob = await find(key)
+      return blob === undefined ? undefined : { ...blob, read: read(blob) }
+    },
+    hash: time('hash', (...input) => store.hash(...input)),
+    finish: time('finish', (...input) => store.finish(...input)),
+    discard: time('discard', (...input) => store.discard(...input)),
+    remove: time('remove', (...input) => store.remove(...input)),
   } satisfies Partial<BlobStore>
   return {
     ...store,
@@ -97,9 +106,13 @@ async function* watchSource(source: AsyncIterable<Buffer>, waited: { seconds: nu
 /** Tells how long the first bytes took, for the rest may wait for a slow reader, and whether all of them came. */
 function watchReading(
   source: Readable,
-  tell: { onBytes: (sizeBytes: number) => void; onSettled: (seconds: number, error?: unknown) => void },
+  tell: {
+    startedAtMs: number
+    onBytes: (sizeBytes: number) => void
+    onSettled: (seconds: number, error?: unknown) => void
+  },
 ): Readable {
-  const startedAtMs = performance.now()
+  const { startedAtMs } = tell
   let firstAfter: number | undefined
   const watched = new PassThrough({
     transform: (chunk: Buffer, _, done) => {

@@ -8,6 +8,7 @@ import * as auditLog from './migrations/0003-audit-log.ts'
 import * as deviceActivity from './migrations/0004-device-activity.ts'
 import * as releaseAnalysis from './migrations/0005-release-analysis.ts'
 import * as firstDevice from './migrations/0006-first-device.ts'
+import * as blobParts from './migrations/0007-blob-parts.ts'
 
 /** In order, forward only. A migration that has been released is never edited. */
 const migrations: Record<string, Migration> = {
@@ -17,6 +18,7 @@ const migrations: Record<string, Migration> = {
   '0004-device-activity': deviceActivity,
   '0005-release-analysis': releaseAnalysis,
   '0006-first-device': firstDevice,
+  '0007-blob-parts': blobParts,
 }
 
 /**

@@ -229,6 +229,7 @@ create table blobs (
   sha256 text,
   upload_expires_at timestamp with time zone not null,
   created_at timestamp with time zone not null default now(),
+  parts text[] not null default '{}'::text[],
   constraint blobs_check CHECK (((received_bytes >= 0) AND (received_bytes <= size_bytes))),
   constraint blobs_size_bytes_check CHECK ((size_bytes >= 0)),
   constraint blobs_pkey PRIMARY KEY (key)

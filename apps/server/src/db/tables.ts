@@ -211,6 +211,7 @@ export type Database = {
     key: string
     size_bytes: number
     received_bytes: Generated<number>
+    parts: Generated<string[]>
     sha256: string | null
     upload_expires_at: Date
     created_at: CreatedAt

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '@godwit/contract'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { BlobsUnavailableError } from '../blobs/blob-store.ts'
 import { isDatabaseUnavailable, violatesForeignKey } from '../db/errors.ts'
 import { AppError } from '../errors.ts'
 
@@ -22,6 +23,10 @@ export function toAppError(error: unknown, request: Pick<FastifyRequest, 'log'>)
   if (violatesForeignKey(error)) return new AppError('not_found')
   if (isDatabaseUnavailable(error)) {
     request.log.error({ reason: (error as Error).message }, 'the database cannot answer')
+    return new AppError('unavailable', undefined, { retryAfterSeconds: 5 })
+  }
+  if (error instanceof BlobsUnavailableError) {
+    request.log.error({ reason: error.message }, 'the blob store cannot answer')
     return new AppError('unavailable', undefined, { retryAfterSeconds: 5 })
   }
   const { code } = error as NodeJS.ErrnoException

@@ -1,3 +1,4 @@
+import { BlobsUnavailableError, LostBytesError, type Parts } from '../blobs/blob-store.ts'
 import type { Deps } from '../deps.ts'
 import { AppError } from '../errors.ts'
 import type { RequestSource } from '../http/actor.ts'
@@ -13,7 +14,7 @@ type UploadRequest = { bytes: RequestBytes; contentRange: string | undefined; fr
 /** Receives what a request brings of a registered artifact: all of it, or with Content-Range a chunk or a question. */
 export async function receiveUpload(deps: Deps, input: UploadRequest & { blobKey: string }): Promise<UploadAnswer> {
   let upload = await getUpload(deps.db, input.blobKey)
-  if (!upload.isFinished && (await deps.blobs.findSize(upload.blobKey)) !== undefined) {
+  if (!upload.isFinished && (await deps.blobs.find(upload.blobKey)) !== undefined) {
     // The process died between making the bytes final and saying so: they are the artifact's, whatever is sent now.
     await finishUpload(deps, upload.blobKey, input.from)
     upload = await getUpload(deps.db, upload.blobKey)
@@ -29,18 +30,21 @@ async function receiveWhole(deps: Deps, upload: Upload, { bytes, from }: UploadR
     throw new AppError('payload_too_large', `size: ${sizeBytes} bytes were registered`)
   }
   await resetReceivedBytes(deps.db, { key })
+  await deps.blobs.dropParts(key, upload.parts)
+  let parts: Parts = []
   try {
     const source = takeBytes(bytes.source, { maxBytes: sizeBytes })
-    const { writtenBytes, failure } = await deps.blobs.write(key, { offset: 0, source })
-    if (failure instanceof AppError) throw failure
-    if (failure !== undefined || writtenBytes < sizeBytes) {
-      throw new AppError('size_mismatch', `size: ${sizeBytes} bytes were registered, ${writtenBytes} arrived`)
+    const written = await deps.blobs.write(key, { offset: 0, parts, source })
+    parts = written.parts
+    if (mustBeTold(written.failure)) throw written.failure
+    if (written.failure !== undefined || written.writtenBytes < sizeBytes) {
+      throw new AppError('size_mismatch', `size: ${sizeBytes} bytes were registered, ${written.writtenBytes} arrived`)
     }
   } catch (error) {
-    await deps.blobs.discard(key)
+    await deps.blobs.discard(key, parts)
     throw error
   }
-  return await advance(deps, from, { key, fromBytes: 0, toBytes: sizeBytes })
+  return await advance(deps, from, upload, { fromBytes: 0, fromParts: [], toBytes: sizeBytes, toParts: parts })
 }
 
 /** What arrived of a chunk stays, whatever became of its rest. */
@@ -57,33 +61,56 @@ async function receiveChunk(
   const decision = decideChunk(upload, range, request.bytes.contentLength)
   if (decision.kind === 'refuse') throw new AppError('invalid_request', decision.details)
   if (decision.kind === 'answer') return await answerProgress(deps, request.from, upload.blobKey)
-  return await storeChunk(deps, upload.blobKey, request, decision)
+  return await storeChunk(deps, upload, request, decision)
 }
 
 async function storeChunk(
   deps: Deps,
-  key: string,
+  upload: Upload,
   { bytes, from }: UploadRequest,
   chunk: ChunkDecision & { kind: 'store' },
 ): Promise<UploadAnswer> {
-  const { writtenBytes, failure } = await deps.blobs.write(key, {
-    offset: chunk.offset,
-    source: takeBytes(bytes.source, chunk),
+  const { blobKey: key, parts } = upload
+  const { offset } = chunk
+  const written = await deps.blobs
+    .write(key, { offset, parts, source: takeBytes(bytes.source, chunk) })
+    .catch(async (error: unknown) => {
+      if (!(error instanceof LostBytesError)) throw error
+      deps.log.error({ key, reason: error.message }, 'the store has lost bytes; their upload starts again')
+      await resetReceivedBytes(deps.db, { key, parts })
+      return undefined
+    })
+  if (written === undefined) return await answerProgress(deps, from, key)
+  const toBytes = offset + written.writtenBytes
+  const answer = await advance(deps, from, upload, {
+    fromBytes: offset,
+    fromParts: parts,
+    toBytes,
+    toParts: written.parts,
   })
-  const answer = await advance(deps, from, { key, fromBytes: chunk.offset, toBytes: chunk.offset + writtenBytes })
-  // Any other failure is a broken connection: nobody hears the answer, and the client will ask.
-  if (failure instanceof AppError) throw failure
+  if (mustBeTold(written.failure)) throw written.failure
   return answer
+}
+
+/** Any other failure of a write is a broken connection: nobody hears the answer, and the client will ask. */
+function mustBeTold(failure: unknown): boolean {
+  return failure instanceof AppError || failure instanceof BlobsUnavailableError
 }
 
 /** Bytes count only now that they are durable. When another process was faster, its truth is the answer. */
 async function advance(
   deps: Deps,
   from: RequestSource,
-  input: Parameters<typeof advanceReceivedBytes>[1],
+  { blobKey: key }: Upload,
+  step: { fromBytes: number; fromParts: Parts; toBytes: number; toParts: Parts },
 ): Promise<UploadAnswer> {
-  await advanceReceivedBytes(deps.db, input)
-  return await answerProgress(deps, from, input.key)
+  const isOurs = await advanceReceivedBytes(deps.db, { key, ...step })
+  const [counting, others] = isOurs ? [step.toParts, step.fromParts] : [step.fromParts, step.toParts]
+  await deps.blobs.dropParts(
+    key,
+    others.filter((part) => !counting.includes(part)),
+  )
+  return await answerProgress(deps, from, key)
 }
 
 async function answerProgress(deps: Deps, from: RequestSource, blobKey: string): Promise<UploadAnswer> {

@@ -2,6 +2,7 @@ import type { ErrorCode } from '@godwit/contract'
 import { canAnalyze } from '../analysis/rules.ts'
 import { type AuditActor, unknownActor } from '../audit/describe-actor.ts'
 import { type Doer, recordAppEvent } from '../audit/record-event.ts'
+import type { Parts } from '../blobs/blob-store.ts'
 import type { Db } from '../db/connection.ts'
 import type { Deps } from '../deps.ts'
 import { changeApp } from '../devices/app-changes.ts'
@@ -26,7 +27,7 @@ type ReleaseArtifact = NonNullable<Awaited<ReturnType<typeof findReleaseArtifact
 type PatchArtifact = NonNullable<Awaited<ReturnType<typeof findPatchArtifactByBlob>>>
 type Artifact = ({ kind: 'release' } & ReleaseArtifact) | ({ kind: 'patch' } & PatchArtifact)
 
-export type Upload = UploadState & { blobKey: string; sha256: string | null; artifact: Artifact }
+export type Upload = UploadState & { blobKey: string; parts: Parts; sha256: string | null; artifact: Artifact }
 
 /** Nothing can be uploaded for an artifact that has been deleted, replaced or refused. */
 export async function getUpload(db: Db, blobKey: string): Promise<Upload> {
@@ -37,6 +38,7 @@ export async function getUpload(db: Db, blobKey: string): Promise<Upload> {
     blobKey,
     sizeBytes: blob.size_bytes,
     receivedBytes: blob.received_bytes,
+    parts: blob.parts,
     isFinished: blob.sha256 !== null,
     sha256: blob.sha256,
     artifact,
@@ -56,20 +58,20 @@ async function findArtifact(db: Db, blobKey: string): Promise<Artifact | undefin
  * `from` is that of the request that completes it, for the audit log.
  */
 export async function finishUpload(deps: Deps, blobKey: string, from: RequestSource): Promise<void> {
-  const { artifact, isFinished, sizeBytes } = await getUpload(deps.db, blobKey)
+  const { artifact, isFinished, sizeBytes, parts } = await getUpload(deps.db, blobKey)
   if (isFinished) return
-  const sha256 = await deps.blobs.hash(blobKey, sizeBytes)
+  const sha256 = await deps.blobs.hash(blobKey, { sizeBytes, parts })
   if (sha256 === undefined) {
-    await resetReceivedBytes(deps.db, { key: blobKey })
+    await resetReceivedBytes(deps.db, { key: blobKey, parts })
     throw new Error(`the store has lost bytes of blob ${blobKey}; its upload starts again`)
   }
   // The hash of a patch artifact is that of the file which the device makes of it: it cannot be verified here.
   if (artifact.kind === 'release' && artifact.hash.toLowerCase() !== sha256) {
-    await resetReceivedBytes(deps.db, { key: blobKey })
-    await deps.blobs.discard(blobKey)
+    await resetReceivedBytes(deps.db, { key: blobKey, parts })
+    await deps.blobs.discard(blobKey, parts)
     throw new AppError('hash_mismatch', `hash: ${artifact.hash} was registered, the bytes have ${sha256}`)
   }
-  await deps.blobs.finish(blobKey, sizeBytes)
+  await deps.blobs.finish(blobKey, { sizeBytes, sha256, parts })
   const conflict = await completeArtifact(deps, artifact, { blobKey, sha256, from })
   if (conflict !== undefined) throw new AppError(conflict)
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Parts } from '../blobs/blob-store.ts'
 import type { Db } from '../db/connection.ts'
 
 export async function insertBlob(db: Db, input: { key: string; sizeBytes: number; expiresAt: Date }): Promise<void> {
@@ -12,7 +13,7 @@ export async function insertBlob(db: Db, input: { key: string; sizeBytes: number
 export async function findBlob(db: Db, input: { key: string }) {
   return await db
     .selectFrom('blobs')
-    .select(['key', 'size_bytes', 'received_bytes', 'sha256'])
+    .select(['key', 'size_bytes', 'received_bytes', 'parts', 'sha256'])
     .where('key', '=', input.key)
     .executeTakeFirst()
 }
@@ -65,30 +66,40 @@ export async function findPatchArtifactByBlob(db: Db, input: { blobKey: string }
 /** False when the blob is not where this upload left it: another process has moved it, or it is finished or gone. */
 export async function advanceReceivedBytes(
   db: Db,
-  input: { key: string; fromBytes: number; toBytes: number },
+  input: { key: string; fromBytes: number; fromParts: Parts; toBytes: number; toParts: Parts },
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('blobs')
-    .set({ received_bytes: input.toBytes })
+    .set({ received_bytes: input.toBytes, parts: [...input.toParts] })
     .where('key', '=', input.key)
     .where('received_bytes', '=', input.fromBytes)
+    .where('parts', '=', sql.val([...input.fromParts]))
     .where('sha256', 'is', null)
     .executeTakeFirst()
   return numUpdatedRows > 0n
 }
 
-/** Starts an unfinished upload again. */
-export async function resetReceivedBytes(db: Db, input: { key: string }): Promise<void> {
-  await db
-    .updateTable('blobs')
-    .set({ received_bytes: 0 })
-    .where('key', '=', input.key)
-    .where('sha256', 'is', null)
-    .execute()
+/** Starts an unfinished upload again; with `parts` only if it still consists of them. */
+export async function resetReceivedBytes(db: Db, input: { key: string; parts?: Parts }): Promise<void> {
+  const { key, parts } = input
+  let reset = db.updateTable('blobs').set({ received_bytes: 0, parts: [] }).where('key', '=', key)
+  if (parts !== undefined) reset = reset.where('parts', '=', sql.val([...parts]))
+  await reset.where('sha256', 'is', null).execute()
 }
 
 export async function updateBlobSha256(db: Db, input: { key: string; sha256: string }): Promise<void> {
-  await db.updateTable('blobs').set({ sha256: input.sha256 }).where('key', '=', input.key).execute()
+  await db.updateTable('blobs').set({ sha256: input.sha256, parts: [] }).where('key', '=', input.key).execute()
+}
+
+/** Which of these blobs may still receive bytes. */
+export async function listUnfinishedBlobs(db: Db, input: { keys: string[] }): Promise<string[]> {
+  const rows = await db
+    .selectFrom('blobs')
+    .select('key')
+    .where('key', 'in', input.keys)
+    .where('sha256', 'is', null)
+    .execute()
+  return rows.map(({ key }) => key)
 }
 
 type ArtifactTable = 'release_artifacts' | 'patch_artifacts'

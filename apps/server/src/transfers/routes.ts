@@ -61,8 +61,9 @@ async function handleDownload(
 ): Promise<Readable | undefined> {
   const key = params.blobKey
   requireSignature(deps, 'download', key, query)
-  const sizeBytes = await deps.blobs.findSize(key)
-  if (sizeBytes === undefined) throw new AppError('not_found')
+  const blob = await deps.blobs.find(key)
+  if (blob === undefined) throw new AppError('not_found')
+  const { sizeBytes } = blob
   const etag = `"${key}"`
   const { method, headers } = request
   const answer = chooseDownloadAnswer({
@@ -82,5 +83,5 @@ async function handleDownload(
   const range = answer.range ?? { start: 0, end: sizeBytes - 1 }
   if (answer.status === 206) reply.header('content-range', `bytes ${range.start}-${range.end}/${sizeBytes}`)
   reply.type('application/octet-stream').header('content-length', range.end - range.start + 1)
-  return method === 'HEAD' || sizeBytes === 0 ? Readable.from([]) : deps.blobs.read(key, range)
+  return method === 'HEAD' || sizeBytes === 0 ? Readable.from([]) : await blob.read(range)
 }

@@ -1,16 +1,19 @@
 import { canRemoveBytes } from '../backup/backup-lock.ts'
 import type { Deps } from '../deps.ts'
-import { deleteBlobs, deleteExpiredArtifacts, lockUnusedBlobs } from './queries.ts'
+import { deleteBlobs, deleteExpiredArtifacts, listUnfinishedBlobs, lockUnusedBlobs } from './queries.ts'
 
 /** Blobs that one transaction removes: it holds their locks while the store works. */
 const batchSize = 100
+
+/** Pieces of a blob that is not being uploaded are left alone so long: it may be copied from another store. */
+const leftoverAgeMs = 24 * 60 * 60 * 1000
 
 /**
  * Removes the bytes that no artifact refers to, after the registrations whose bytes did not arrive in time. The row goes
  * after the bytes: a crash in between leaves a row, which the next sweep finds. Several sweeps may run at once. While a backup
  * runs, which may still have to copy the bytes, nothing is removed: a later sweep does it.
  */
-export async function sweepBlobs(deps: Deps): Promise<{ removed: number }> {
+export async function sweepBlobs(deps: Deps): Promise<{ removed: number; leftovers: number }> {
   const now = deps.clock()
   await deleteExpiredArtifacts(deps.db, { table: 'release_artifacts', now })
   await deleteExpiredArtifacts(deps.db, { table: 'patch_artifacts', now })
@@ -18,8 +21,13 @@ export async function sweepBlobs(deps: Deps): Promise<{ removed: number }> {
   for (;;) {
     const count = await removeBatch(deps)
     removed += count
-    if (count < batchSize) return { removed }
+    if (count < batchSize) break
   }
+  const leftovers = await deps.blobs.removeLeftovers({
+    before: new Date(now.getTime() - leftoverAgeMs),
+    findUnfinished: async (keys) => new Set(await listUnfinishedBlobs(deps.db, { keys })),
+  })
+  return { removed, leftovers }
 }
 
 async function removeBatch(deps: Deps): Promise<number> {

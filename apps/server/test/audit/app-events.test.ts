@@ -486,8 +486,8 @@ describe('an upload', () => {
     const from = { address: undefined, userAgent: undefined, correlationId: undefined }
     for (const url of [artifact.url, patch.url]) {
       const key = new URL(url).pathname.split('/').at(-1) ?? ''
-      await deps.blobs.write(key, { offset: 0, source: Readable.from([bytes]) })
-      await deps.blobs.finish(key, bytes.length)
+      await deps.blobs.write(key, { offset: 0, parts: [], source: Readable.from([bytes]) })
+      await deps.blobs.finish(key, { sizeBytes: bytes.length, sha256: sha256(bytes), parts: [] })
       const events = await watch(async () => {
         let finishing: Promise<unknown> = Promise.resolve()
         await deps.db.transaction().execute(async (trx) => {

@@ -69,7 +69,7 @@ describe('a backup that is made while the service is changed', () => {
       restored.deps.db,
     )
     expect(rows.length).toBeGreaterThan(4)
-    for (const { key, size } of rows) expect(await restored.deps.blobs.findSize(key)).toBe(size)
+    for (const { key, size } of rows) expect((await restored.deps.blobs.find(key))?.sizeBytes).toBe(size)
     expect(await verifyAudit(restored)).toMatchObject({ code: 0, stderr: '' })
     await restored.stop()
   })

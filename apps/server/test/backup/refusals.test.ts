@@ -213,15 +213,15 @@ describe('a backup', () => {
     const { blobs } = service.deps
     // The snapshot is taken, and no blob has been copied yet: the app goes, and a sweep runs.
     let removed: number | undefined
-    const findSize = async (key: string) => {
+    const find = async (key: string) => {
       if (removed === undefined) {
         removed = 0
         await api.deleteApp({ params: { appId } })
         removed = (await sweepBlobs(service.deps)).removed
       }
-      return await blobs.findSize(key)
+      return await blobs.find(key)
     }
-    const { manifest } = await backUp(join(root, 'swept'), { blobs: { ...blobs, findSize } })
+    const { manifest } = await backUp(join(root, 'swept'), { blobs: { ...blobs, find } })
     expect(removed).toBe(0)
     expect(manifest.blobs.count).toBe(2)
     expect((await sweepBlobs(service.deps)).removed).toBe(1)

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type App, buildApp } from '../../src/app.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
-import { createPublisher, findReceivedBytes, listBlobFiles, type Publisher } from './artifacts.ts'
+import { createPublisher, findReceivedBytes, listBlobFiles, type Publisher, sha256 } from './artifacts.ts'
 import { askProgress, open, putChunk, send } from './http.ts'
 
 let service: TestService
@@ -193,8 +193,8 @@ describe('an interrupted upload', () => {
     const { arch, url, key } = await publisher.registerRelease(bytes)
     await putChunk(url, bytes, 0, 799)
     const source = [bytes.subarray(800)]
-    await service.deps.blobs.write(key, { offset: 800, source: toAsync(source) })
-    await service.deps.blobs.finish(key, 1000)
+    await service.deps.blobs.write(key, { offset: 800, parts: [], source: toAsync(source) })
+    await service.deps.blobs.finish(key, { sizeBytes: 1000, sha256: sha256(bytes), parts: [] })
     await service.deps.db.updateTable('blobs').set({ received_bytes: 1000 }).where('key', '=', key).execute()
     expect(await publisher.listIds(arch)).toEqual([])
     expect(await askProgress(url, 1000)).toMatchObject(finished)
@@ -208,6 +208,16 @@ describe('an interrupted upload', () => {
     expect((await askProgress(url, 1000)).status).toBe(500)
     expect((await askProgress(url, 1000)).headers.range).toBeUndefined()
     expect(await putChunk(url, bytes, 0, 999)).toMatchObject(finished)
+  })
+
+  it('starts again when the store has lost the bytes before a chunk', async () => {
+    const bytes = randomBytes(1000)
+    const { arch, url, key } = await publisher.registerRelease(bytes)
+    await service.deps.db.updateTable('blobs').set({ received_bytes: 500 }).where('key', '=', key).execute()
+    const { status, headers } = await putChunk(url, bytes, 500, 999)
+    expect({ status, range: headers.range }).toEqual({ status: 308, range: undefined })
+    expect(await putChunk(url, bytes, 0, 999)).toMatchObject(finished)
+    await expectContent(arch, bytes)
   })
 })
 

@@ -94,7 +94,7 @@ describe('sweepBlobs', () => {
     await send('POST', url, { body: bytes })
     await account.api.deleteApp({ params: { appId: publisher.appId } })
     await service.deps.blobs.remove(key)
-    expect(await sweepBlobs(service.deps)).toEqual({ removed: 1 })
+    expect(await sweepBlobs(service.deps)).toMatchObject({ removed: 1 })
     await expectGone(key)
   })
 
@@ -106,6 +106,6 @@ describe('sweepBlobs', () => {
     }
     const [one, two] = await Promise.all([sweepBlobs(service.deps), sweepBlobs(service.deps)])
     expect(one.removed + two.removed).toBe(250)
-    expect(await sweepBlobs(service.deps)).toEqual({ removed: 0 })
+    expect(await sweepBlobs(service.deps)).toMatchObject({ removed: 0 })
   })
 })
