@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gitHubActionsIssuer, Plan } from '@godwit/contract'
 import { z } from 'zod'
+import { type BlobsLocation, parseBlobsLocation } from './blobs/blobs-location.ts'
+import type { DownloadOptions } from './blobs/open-blob-store.ts'
 import { readTracing, type TracingConfig, tracingSettings } from './telemetry/tracing-settings.ts'
 
 const apiKeyPattern = /^sb_api_[A-Za-z0-9_-]{32,128}$/
@@ -31,6 +32,14 @@ const IssuerUrl = z.url({ protocol: /^https?$/ }).refine((value) => {
   const url = URL.parse(value)
   return url?.protocol === 'https:' || (url !== null && isLoopback(url.hostname))
 }, 'must be https')
+
+const Blobs = z.string().superRefine((value, context) => {
+  try {
+    parseBlobsLocation(value, '')
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message })
+  }
+})
 
 const List = z.string().transform(splitList)
 
@@ -67,10 +76,12 @@ const Environment = z
         'must be a host alone, without a path',
       )
       .optional(),
-    GODWIT_BLOBS: z
-      .string()
-      .refine((value) => readBlobsDir(value, '') !== undefined, 'must be disk, or file:/absolute/path')
-      .default('disk'),
+    GODWIT_BLOBS: Blobs.default('disk'),
+    GODWIT_DOWNLOADS: z.enum(['redirect', 'proxy']).default('redirect'),
+    GODWIT_CDN_URL: z
+      .url({ protocol: /^https?$/ })
+      .refine((value) => !/[?#@]/.test(value), 'must have neither a query nor credentials')
+      .optional(),
     GODWIT_MAX_ARTIFACT_BYTES: z.coerce
       .number()
       .int()
@@ -129,6 +140,9 @@ const Environment = z
     if (settings.GODWIT_OIDC_ISSUER !== undefined) require('GODWIT_OIDC_CLIENT_ID', 'is needed with GODWIT_OIDC_ISSUER')
     if (settings.GODWIT_OIDC_CLIENT_ID !== undefined)
       require('GODWIT_OIDC_ISSUER', 'is needed with GODWIT_OIDC_CLIENT_ID')
+    if (settings.GODWIT_CDN_URL !== undefined && !settings.GODWIT_BLOBS.startsWith('s3:')) {
+      context.addIssue({ code: 'custom', path: ['GODWIT_CDN_URL'], message: 'needs a bucket in GODWIT_BLOBS' })
+    }
     if (settings.GODWIT_SMTP_URL !== undefined) require('GODWIT_MAIL_FROM', 'is needed with GODWIT_SMTP_URL')
   })
 
@@ -162,7 +176,9 @@ export type Config = {
   dataDir: string
   /** What clients and devices reach the service by; no trailing slash. */
   publicUrl: string
-  blobsDir: string
+  blobs: BlobsLocation
+  /** How bytes in a bucket reach who downloads them. */
+  downloads: DownloadOptions
   maxArtifactBytes: number
   admin: { email: string; password: string | undefined; apiKey: string | undefined }
   defaultPlan: Plan
@@ -224,7 +240,11 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     drainMs: settings.GODWIT_DRAIN_SECONDS * 1000,
     dataDir,
     publicUrl: (settings.GODWIT_PUBLIC_URL ?? `http://localhost:${settings.PORT}`).replace(/\/+$/, ''),
-    blobsDir: readBlobsDir(settings.GODWIT_BLOBS, dataDir) ?? resolve(dataDir, 'blobs'),
+    blobs: parseBlobsLocation(settings.GODWIT_BLOBS, dataDir),
+    downloads: {
+      cdnUrl: settings.GODWIT_CDN_URL?.replace(/\/+$/, ''),
+      isProxied: settings.GODWIT_DOWNLOADS === 'proxy',
+    },
     maxArtifactBytes: settings.GODWIT_MAX_ARTIFACT_BYTES,
     admin: {
       email: settings.GODWIT_ADMIN_EMAIL,
@@ -292,13 +312,4 @@ function splitList(value: string): string[] {
 
 export function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
-}
-
-function readBlobsDir(setting: string, dataDir: string): string | undefined {
-  if (setting === 'disk') return resolve(dataDir, 'blobs')
-  try {
-    return fileURLToPath(setting)
-  } catch {
-    return undefined
-  }
 }

@@ -3,8 +3,8 @@ import { createRecorder } from './activity/recorder.ts'
 import { createActivityStore } from './activity/store/create-activity-store.ts'
 import { measureAnalyzer } from './analysis/measured-analyzer.ts'
 import { createAnalyzer } from './analyzer/run-analyzer.ts'
-import { createDiskBlobStore } from './blobs/disk-blob-store.ts'
 import { measureBlobStore } from './blobs/measured-blob-store.ts'
+import { openBlobStore } from './blobs/open-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
 import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
@@ -70,7 +70,7 @@ export async function createDeps(options: {
   const [secret, pageSecret, blobs] = await Promise.all([
     findOrCreateSecret(db, { name: 'url-signing' }),
     findOrCreateSecret(db, { name: 'pages' }),
-    createDiskBlobStore({ dir: config.blobsDir }).then((store) => measureBlobStore(store, { tracing })),
+    openBlobStore(config.blobs, config.downloads).then((store) => measureBlobStore(store, { tracing })),
   ])
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
   const deviceIndex = createDeviceIndex({

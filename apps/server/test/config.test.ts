@@ -12,7 +12,7 @@ describe('the settings', () => {
       maxArtifactBytes: 2 * 1024 ** 3,
       defaultPlan: 'enterprise',
     })
-    expect(config.blobsDir).toBe(`${config.dataDir}/blobs`)
+    expect(config.blobs).toEqual({ kind: 'disk', dir: `${config.dataDir}/blobs` })
   })
 
   it('treat empty as absent', () => {
@@ -99,7 +99,15 @@ describe('the settings', () => {
     ['GODWIT_SMTP_URL', 'https://mail.example'],
     ['GODWIT_SMTP_URL', 'smtp://mail-without-sender.example'],
     ['GODWIT_MICROSOFT_TENANT', 'common/v2.0'],
-    ['GODWIT_BLOBS', 's3://bucket'],
+    ['GODWIT_BLOBS', 'gs://bucket'],
+    ['GODWIT_BLOBS', 's3://bucket?endpoint=minio:9000'],
+    ['GODWIT_BLOBS', 's3://key:secret@bucket'],
+    ['GODWIT_BLOBS', 's3://bucket?sse=rot13'],
+    ['GODWIT_BLOBS', 's3://bucket?kms_key=1'],
+    ['GODWIT_BLOBS', 's3://bucket/a//b'],
+    ['GODWIT_BLOBS', 's3://bucket?pathstyle=true'],
+    ['GODWIT_DOWNLOADS', 'sometimes'],
+    ['GODWIT_CDN_URL', 'https://cdn.example.com'],
     ['GODWIT_ADMIN_EMAIL', 'nobody'],
     ['GODWIT_ADMIN_PASSWORD', 'short'],
     ['GODWIT_ADMIN_API_KEY', 'secret-but-wrong'],

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { createDiskBlobStore } from '../blobs/disk-blob-store.ts'
+import { openBlobStore } from '../blobs/open-blob-store.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { examine } from '../doctor/examine.ts'
 import { describe, type Finding } from '../doctor/finding.ts'
@@ -25,7 +25,7 @@ async function listFindings(): Promise<Finding[]> {
   const config = readSettings()
   if (Array.isArray(config)) return config
   const settings: Finding = { check: 'settings', result: 'ok', found: 'all of them are valid' }
-  const openBlobs = () => createDiskBlobStore({ dir: config.blobsDir })
+  const openBlobs = () => openBlobStore(config.blobs, config.downloads)
   if (config.databaseUrl !== undefined) {
     return [settings, ...(await examine({ config, connectionString: config.databaseUrl, openBlobs }))]
   }

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
-import type { BlobStore } from '../blobs/blob-store.ts'
+import type { BlobStore, Parts } from '../blobs/blob-store.ts'
 import { describe, type Finding } from './finding.ts'
 import { randomHex } from './random-hex.ts'
 
@@ -25,21 +25,25 @@ async function probe(blobs: BlobStore): Promise<void> {
   const key = randomHex()
   const bytes = randomBytes(sizeBytes)
   const half = sizeBytes / 2
+  let parts: Parts = []
   try {
     for (const offset of [0, half]) {
       const source = yieldOnce(bytes.subarray(offset, offset + half))
-      const { writtenBytes, failure } = await blobs.write(key, { offset, source })
+      const written = await blobs.write(key, { offset, parts, source })
+      const { writtenBytes, failure } = written
       if (writtenBytes !== half) throw new Error(`${writtenBytes} of ${half} bytes were stored`, { cause: failure })
+      parts = written.parts
     }
-    await blobs.finish(key, sizeBytes)
-    if ((await blobs.findSize(key)) !== sizeBytes) throw new Error('what was written is not there')
-    const read = await buffer(blobs.read(key, range))
+    await blobs.finish(key, { sizeBytes, sha256: createHash('sha256').update(bytes).digest('hex'), parts })
+    const found = await blobs.find(key)
+    if (found?.sizeBytes !== sizeBytes) throw new Error('what was written is not there')
+    const read = await buffer(await found.read(range))
     if (!read.equals(bytes.subarray(range.start, range.end + 1)))
       throw new Error('other bytes are read than were written')
   } finally {
     await blobs.remove(key)
   }
-  if ((await blobs.findSize(key)) !== undefined) throw new Error('what was removed is still there')
+  if ((await blobs.find(key)) !== undefined) throw new Error('what was removed is still there')
 }
 
 async function* yieldOnce(bytes: Buffer): AsyncGenerator<Buffer> {

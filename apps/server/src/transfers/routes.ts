@@ -10,7 +10,7 @@ import { readSource } from '../http/request-source.ts'
 import { receiveUpload } from './actions.ts'
 import { readRequestBytes } from './request-bytes.ts'
 import { requireSignature } from './require-signature.ts'
-import { chooseDownloadAnswer, formatStoredRange } from './rules.ts'
+import { canRedirect, chooseDownloadAnswer, formatStoredRange } from './rules.ts'
 import { createUploadSessions, type UploadSessions } from './upload-sessions.ts'
 
 /** `no-transform`: a proxy that compressed the bytes would take away the length by which devices check them. */
@@ -64,24 +64,29 @@ async function handleDownload(
   const blob = await deps.blobs.find(key)
   if (blob === undefined) throw new AppError('not_found')
   const { sizeBytes } = blob
+  const isPublic = query.expires === undefined
   const etag = `"${key}"`
   const { method, headers } = request
-  const answer = chooseDownloadAnswer({
-    method,
-    sizeBytes,
-    etag,
-    range: headers.range,
-    ifRange: headers['if-range']?.toString(),
-    ifNoneMatch: headers['if-none-match'],
-  })
+  const asked = { range: headers.range, ifRange: headers['if-range']?.toString() }
+  const answer = chooseDownloadAnswer({ method, sizeBytes, etag, ...asked, ifNoneMatch: headers['if-none-match'] })
+  if (canRedirect({ method, sizeBytes, answer, ...asked })) {
+    const location = await blob.locate({ isPublic })
+    if (location !== undefined) {
+      reply.code(302).headers({ location, 'cache-control': 'no-store' })
+      return
+    }
+  }
+  const range = (answer.status === 206 ? answer.range : undefined) ?? { start: 0, end: sizeBytes - 1 }
+  const hasBody = answer.status !== 304 && method !== 'HEAD' && sizeBytes > 0
+  // Before anything is said of the bytes: a store that fails now is answered by another status.
+  const bytes = hasBody ? await blob.read(range) : Readable.from([])
   reply.code(answer.status).headers({
     etag,
     'accept-ranges': 'bytes',
-    'cache-control': query.expires === undefined ? cacheControl.permanent : cacheControl.expiring,
+    'cache-control': isPublic ? cacheControl.permanent : cacheControl.expiring,
   })
   if (answer.status === 304) return
-  const range = answer.range ?? { start: 0, end: sizeBytes - 1 }
   if (answer.status === 206) reply.header('content-range', `bytes ${range.start}-${range.end}/${sizeBytes}`)
   reply.type('application/octet-stream').header('content-length', range.end - range.start + 1)
-  return method === 'HEAD' || sizeBytes === 0 ? Readable.from([]) : await blob.read(range)
+  return bytes
 }

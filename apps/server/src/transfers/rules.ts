@@ -108,6 +108,22 @@ export function chooseDownloadAnswer(input: {
   return range === undefined ? { status: 200, range } : { status: 206, range }
 }
 
+/**
+ * Whether the store may answer in our place. It would answer 416 to a range past the end, from which devices never recover,
+ * does not know our ETag, and takes only the method that was signed.
+ */
+export function canRedirect(input: {
+  method: string
+  sizeBytes: number
+  answer: DownloadAnswer
+  range: string | undefined
+  ifRange: string | undefined
+}): boolean {
+  const { method, sizeBytes, answer, range, ifRange } = input
+  const isRangeServed = range === undefined || answer.status === 206
+  return method === 'GET' && sizeBytes > 0 && answer.status !== 304 && isRangeServed && ifRange === undefined
+}
+
 function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',').some((candidate) => {
     const tag = candidate.trim()

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type BlobStore, LostBytesError } from '../../src/blobs/blob-store.ts'
 import { createDiskBlobStore } from '../../src/blobs/disk-blob-store.ts'
-import { openTestBlob, sha256, type TestBlob, yieldPieces } from './stored-text.ts'
+import { createS3BlobStore } from '../../src/blobs/s3/s3-blob-store.ts'
+import { noS3Server, startS3Server, toLocation } from '../support/s3-server.ts'
+import { openTestBlob, sha256, type TestBlob, yieldPieces } from './test-blob.ts'
 
 type Kept = {
   open: () => Promise<BlobStore>
@@ -23,9 +25,26 @@ async function keepOnDisk(): Promise<Kept> {
   }
 }
 
-const places: { name: string; keep: () => Promise<Kept> }[] = [{ name: 'the disk blob store', keep: keepOnDisk }]
+async function keepInBucket(): Promise<Kept> {
+  const server = await startS3Server()
+  const { location } = toLocation(server.newBlobsSetting())
+  return {
+    open: async () => createS3BlobStore({ location, cdnUrl: undefined, isProxied: false }),
+    list: async (key) => (await server.listObjects(location.prefix)).filter((name) => name.includes(key)),
+    remove: server.remove,
+  }
+}
 
-describe.each(places)('$name', ({ keep }) => {
+const places: { name: string; keep: () => Promise<Kept>; isSkipped: boolean }[] = [
+  { name: 'the disk blob store', keep: keepOnDisk, isSkipped: false },
+  { name: 'the S3 blob store', keep: keepInBucket, isSkipped: noS3Server !== undefined },
+]
+
+describe.for(places)('$name', ({ keep, isSkipped }) => {
+  if (isSkipped) {
+    it.skip(`is not tested: ${noS3Server}`)
+    return
+  }
   let kept: Kept
   let blobs: BlobStore
   let key: string
@@ -135,6 +154,20 @@ describe.each(places)('$name', ({ keep }) => {
     await blobs.remove(key)
     expect(await kept.list(key)).toEqual([])
     expect(await blobs.find(key)).toBeUndefined()
+  })
+
+  it('lists the keys of finished blobs, in order', async () => {
+    const keys = Array.from({ length: 5 }, () => randomBytes(16).toString('hex'))
+    for (const each of keys) {
+      const listed = openTestBlob(blobs, each)
+      await listed.write(0, 'x')
+      await listed.finish(1)
+    }
+    await blob.write(0, 'unfinished')
+    const all: string[] = []
+    for await (const each of blobs.list()) all.push(each)
+    expect(all.filter((each) => keys.includes(each))).toEqual(keys.toSorted())
+    expect(all).not.toContain(key)
   })
 
   it.each(['', 'short', '../../../etc/passwd', 'AABBCCDDEEFF', '0011/2233445566', '00112233\0'])(

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BlobStore } from '../../src/blobs/blob-store.ts'
 import { copyBlob, type FinishedBlob, forEachBlob } from '../../src/blobs/copy-blob.ts'
 import { createDiskBlobStore } from '../../src/blobs/disk-blob-store.ts'
-import { openTestBlob, sha256 } from './stored-text.ts'
+import { openTestBlob, sha256 } from './test-blob.ts'
 
 let dir: string
 let from: BlobStore

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BlobStore } from '../../src/blobs/blob-store.ts'
 import { createDiskBlobStore } from '../../src/blobs/disk-blob-store.ts'
-import { openTestBlob, type TestBlob } from './stored-text.ts'
+import { openTestBlob, type TestBlob } from './test-blob.ts'
 
 const key = '00112233445566778899aabbccddeeff'
 

@@ -54,7 +54,7 @@ it('counts what the store fails at, and tells the caller', async () => {
   await expect(found?.read({ start: 0, end: 1 })).rejects.toThrow('ENOENT')
   await expect(blobs.finish('cd'.repeat(8), { sizeBytes: 5, sha256: '', parts: [] })).rejects.toThrow('instead of 5')
   await expect.poll(() => read('read')).toMatchObject({ times: 2, errors: 1 })
-  expect(read('finish')).toMatchObject({ times: 2, errors: 1 })
+  expect(read('finish')).toMatchObject({ times: 3, errors: 1 })
 })
 
 it('counts neither a source that breaks off nor a reader that goes away as an error', async () => {

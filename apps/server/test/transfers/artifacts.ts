@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { sha256 } from '../support/publishing.ts'
 import type { TestAccount, TestService } from '../support/test-service.ts'
 
@@ -66,7 +67,7 @@ export function readKey(url: string): string {
 
 /** Names of the files that the store has for a blob. */
 export async function listBlobFiles(service: TestService, key: string): Promise<string[]> {
-  const names = await readdir(service.deps.config.blobsDir, { recursive: true })
+  const names = await readdir(join(service.dataDir, 'blobs'), { recursive: true })
   return names.map((name) => name.split('/').at(-1) ?? '').filter((name) => name.startsWith(key))
 }
 

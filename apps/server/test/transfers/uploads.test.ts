@@ -255,7 +255,7 @@ describe.skipIf(!existsSync('/dev/full'))('a full disk', () => {
   it('fails the upload and leaves nothing of it', async () => {
     const bytes = randomBytes(1000)
     const { url, key } = await publisher.registerRelease(bytes)
-    const folder = join(service.deps.config.blobsDir, key.slice(0, 2), key.slice(2, 4))
+    const folder = join(service.dataDir, 'blobs', key.slice(0, 2), key.slice(2, 4))
     for (const attempt of [() => send('POST', url, { body: bytes }), () => putChunk(url, bytes, 0, 999)]) {
       await mkdir(folder, { recursive: true })
       await symlink('/dev/full', join(folder, `${key}.part`))
