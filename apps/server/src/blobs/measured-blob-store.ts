@@ -23,7 +23,7 @@ export function measureBlobStore<Store extends BlobStore>(
   const bytes = { read: 0, written: 0 }
   /** To be called with what the operation took, and with the error when it failed. */
   const begin = (operation: Operation) => {
-    const span = tracing?.startChild({ name: `blob ${operation}` })
+    const span = tracing?.startChild({ name: `blob ${operation}`, isCall: true })
     return (seconds: number, error?: unknown) => {
       const count = counts.get(operation)
       count?.durations.add(seconds)

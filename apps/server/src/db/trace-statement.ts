@@ -9,6 +9,7 @@ export function traceStatement(tracing: Tracing, event: LogEvent): void {
   const operation = /^\W*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'SQL'
   const span = tracing.startChild({
     name: `SQL ${operation}`,
+    isCall: true,
     durationMs: event.queryDurationMillis,
     attributes: {
       'db.system.name': 'postgresql',

@@ -74,11 +74,11 @@ export function createOpenTelemetry(config: TracingConfig, { log }: { log: Logge
       const options = { kind: SpanKind.CONSUMER, attributes }
       return toTraced(tracer.startSpan(`job ${queue}`, options, extract({ traceparent })))
     },
-    startChild: ({ name, attributes = {}, durationMs }) => {
+    startChild: ({ name, attributes = {}, durationMs, isCall = false }) => {
       const parent = findRunning()
       if (parent === undefined) return undefined
       const time = durationMs === undefined ? {} : { startTime: Date.now() - durationMs }
-      const options = { kind: SpanKind.CLIENT, attributes, ...time }
+      const options = { kind: isCall ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes, ...time }
       return toTraced(tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, parent)))
     },
     findTraceparent: () => {

@@ -20,14 +20,20 @@ export type Tracing = {
   /** `traceparent`: of what asked for the job. */
   startJob: (input: { queue: string; traceparent: string | undefined }) => TracedSpan | undefined
   /** Within what runs now. `durationMs`: it is over, and took as long. */
-  startChild: (input: { name: string; attributes?: SpanAttributes; durationMs?: number }) => TracedSpan | undefined
+  startChild: (input: {
+    name: string
+    attributes?: SpanAttributes
+    durationMs?: number
+    /** What another system does for us, and no work of this process. */
+    isCall?: boolean
+  }) => TracedSpan | undefined
   /** The W3C `traceparent` of what runs now, for whoever goes on with it. */
   findTraceparent: () => string | undefined
   /** Sends what is left. */
   stop: () => Promise<void>
 }
 
-/** Most servers trace nothing: the libraries (40 ms, 12 MB) are read only by those that do. */
+/** Most servers trace nothing: the libraries (25 MB of memory) are read only by those that do. */
 export async function startTracing(
   config: TracingConfig | undefined,
   options: { log: Logger },

@@ -1,9 +1,10 @@
+import { AggregatorRegistry } from 'prom-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkOf, eventOf } from '../activity/harness.ts'
 import { startOutage } from '../support/outage.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { createTestService, type TestAccount, type TestService } from '../support/test-service.ts'
-import { readMetrics, readSamples } from './read-metrics.ts'
+import { parseMetrics, readMetrics, readSamples } from './read-metrics.ts'
 
 const requests = 'godwit_http_request_duration_seconds'
 
@@ -116,6 +117,18 @@ describe('GET /metrics', () => {
     await expect
       .poll(async () => (await readSamples(service.baseUrl)).godwit_device_index_age_seconds, { timeout: 15_000 })
       .toBeLessThan(6)
+  })
+
+  it('adds up for several processes what each has done, and not what they share', async () => {
+    const json = await service.deps.registry.getMetricsAsJSON()
+    const both = parseMetrics(await AggregatorRegistry.aggregate([json, json]).metrics())
+    const samples = Object.fromEntries([...both.values()].flatMap((family) => [...family.samples]))
+    const alone = await readSamples(service.baseUrl)
+    const checks = `${requests}_count{method="POST",route="/api/v1/patches/check",status="2xx"}`
+    expect(samples[checks]).toBe(2 * (alone[checks] ?? 0))
+    expect(samples.godwit_database_pool_max_connections).toBe(2 * (alone.godwit_database_pool_max_connections ?? 0))
+    expect(samples.godwit_device_index_apps).toBe(alone.godwit_device_index_apps)
+    expect(samples.godwit_database_up).toBe(1)
   })
 
   it('follows the naming rules of Prometheus', async () => {

@@ -85,7 +85,7 @@ describe('traces', () => {
     const statements = childrenOf(request)
     expect(statements.length).toBeGreaterThan(1)
     for (const statement of statements) {
-      expect(statement).toMatchObject({ name: 'SQL SELECT', attributes: { 'db.system.name': 'postgresql' } })
+      expect(statement).toMatchObject({ name: 'SQL SELECT', kind: 3, attributes: { 'db.system.name': 'postgresql' } })
       expect(statement.endTimeUnixNano).toBeGreaterThanOrEqual(statement.startTimeUnixNano)
     }
   })
