@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createClient } from '@godwit/sdk'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createTestDatabase } from '../support/test-database.ts'
 import { createInstallation, type Installation, type Service } from './installation.ts'
 import { readComposeFile } from './read-compose-file.ts'
@@ -76,7 +76,7 @@ describe('compose.instances.yaml', () => {
       expect((await proxy.send('/metrics')).status).toBe(404)
     })
 
-    it('fails no request while one instance after the other is replaced', async () => {
+    it('fails no request while one instance after the other is replaced', { timeout: 90_000 }, async () => {
       const api = createClient({ baseUrl: instances[0]?.baseUrl ?? '', token: adminKey })
       const { organizations } = await api.listOrganizations()
       const organizationId = organizations[0]?.organization.id ?? 0
@@ -103,6 +103,8 @@ describe('compose.instances.yaml', () => {
       for (const instance of instances) {
         expect(await instance.stop(image.stopSignal)).toBe(0)
         await instance.start()
+        // Whoever replaces instances waits until the proxy knows of the new one.
+        await vi.waitUntil(() => /"path":"\/readyz","status":200/.test(instance.output()), { timeout: 20_000 })
       }
       isOver = true
       await Promise.all(asking)

@@ -16,10 +16,11 @@ export type ReverseProxy = {
   stop: () => Promise<void>
 }
 
+/** The one of the compose files, or a later one: 2.6 gives up at once when no instance can be asked. */
 export function hasCaddy(): boolean {
   try {
-    execFileSync('caddy', ['version'], { stdio: 'ignore' })
-    return true
+    const version = execFileSync('caddy', ['version'], { encoding: 'utf8' })
+    return Number(/^v?2\.(\d+)/.exec(version)?.[1]) >= 11
   } catch {
     return false
   }
@@ -47,19 +48,30 @@ export async function runProxy(settings: Record<string, string>): Promise<Revers
     if (caddy.kill()) await ended
     await rm(dir, { recursive: true, force: true })
   }
-  const readCertificate = () => readFile(join(dir, 'caddy/pki/authorities/local/root.crt')).catch(() => undefined)
-  await vi.waitUntil(readCertificate, { timeout: 20_000 })
-  const agent = new Agent({ keepAlive: true, ca: await readCertificate() })
+  try {
+    const ca = await vi.waitUntil(() => readCertificate(dir), { timeout: 20_000 })
+    const send = createSender(httpsPort, ca)
+    const isUp = async () => (await send('/healthz').catch(() => undefined))?.status === 200
+    await vi.waitUntil(isUp, { timeout: 20_000 })
+    return { send, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
 
-  const send: ReverseProxy['send'] = async (path, { method = 'GET', headers = {}, body } = {}) => {
-    const sent = request({ agent, host: 'localhost', port: httpsPort, path, method, headers })
+function readCertificate(dir: string): Promise<Buffer | undefined> {
+  return readFile(join(dir, 'caddy/pki/authorities/local/root.crt')).catch(() => undefined)
+}
+
+function createSender(port: number, ca: Buffer | undefined): ReverseProxy['send'] {
+  const agent = new Agent({ keepAlive: true, ca })
+  return async (path, { method = 'GET', headers = {}, body } = {}) => {
+    const sent = request({ agent, host: 'localhost', port, path, method, headers })
     sent.end(body)
     const [response] = await once(sent, 'response')
     let text = ''
     for await (const chunk of response) text += chunk
     return { status: response.statusCode, body: text }
   }
-  const isUp = async () => (await send('/healthz').catch(() => undefined))?.status === 200
-  await vi.waitUntil(isUp, { timeout: 20_000 })
-  return { send, stop }
 }
