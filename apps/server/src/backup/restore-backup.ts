@@ -102,7 +102,7 @@ async function loadTable({ client, db }: Omit<Session, 'end'>, table: BackupTabl
 
 /** The backup has no bytes of them: they start again. */
 async function forgetUnfinishedUploads(db: Db): Promise<void> {
-  await db.updateTable('blobs').set({ received_bytes: 0 }).where('sha256', 'is', null).execute()
+  await db.updateTable('blobs').set({ received_bytes: 0, parts: [] }).where('sha256', 'is', null).execute()
 }
 
 /** Jobs are not in a backup. A server requests most of its work when it starts; this is what it cannot know of. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runAdmin } from '../admin/run-admin.ts'
 import { createTestRelease, uploadTestReleaseArtifact } from '../support/publishing.ts'
+import { noS3Server, startS3Server } from '../support/s3-server.ts'
 import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.ts'
 
@@ -62,5 +63,21 @@ describe('moving from the embedded PostgreSQL to another', () => {
     await publish(moved, '3.0.0')
     expect(await runAdmin(settings, ['audit', 'verify'])).toMatchObject({ code: 0, stderr: '' })
     await moved.remove()
+  })
+
+  it.skipIf(noS3Server !== undefined)('takes the artifacts into a bucket, and out of it again', async () => {
+    const [inBucket, onDisk] = [await createEmptyDatabase(), await createEmptyDatabase()]
+    const s3 = await startS3Server()
+    const bucket = { GODWIT_BLOBS: s3.newBlobsSetting(), ...s3.credentials, GODWIT_DATA_DIR: join(root, 'bucket-data') }
+    const settings = { ...bucket, DATABASE_URL: inBucket.connectionString }
+    expect(await runAdmin(settings, ['restore', join(root, 'backup')])).toMatchObject({ code: 0 })
+    expect(await s3.listObjects()).toHaveLength(2)
+    const again = join(root, 'out-of-the-bucket')
+    expect((await runAdmin(settings, ['backup', again])).stderr).toMatch(/2 blobs \(400000 bytes\), 2 of them new/)
+    const disk = { DATABASE_URL: onDisk.connectionString, GODWIT_DATA_DIR: join(root, 'disk-data') }
+    expect(await runAdmin(disk, ['restore', again])).toMatchObject({ code: 0 })
+    await s3.remove()
+    await inBucket.drop()
+    await onDisk.drop()
   })
 })

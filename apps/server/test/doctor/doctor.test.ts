@@ -12,6 +12,7 @@ import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { runAdmin } from '../admin/run-admin.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { startOutage } from '../support/outage.ts'
+import { noS3Server, type S3Server, startS3Server } from '../support/s3-server.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 
 const run = promisify(execFile)
@@ -173,5 +174,24 @@ describe('doctor', () => {
     const warnings = findings.filter(({ result }) => result === 'warning').map(({ found }) => found)
     expect(warnings).toContainEqual(expect.stringMatching('1 jobs of sweep-blobs have waited'))
     expect(warnings).toContainEqual(expect.stringMatching('1 segments of what devices told have waited'))
+  })
+})
+
+describe.skipIf(noS3Server !== undefined)('doctor on a bucket', () => {
+  let s3: S3Server
+  beforeAll(async () => {
+    s3 = await startS3Server()
+  })
+  afterAll(async () => await s3.remove())
+
+  it('finds nothing wrong, wrong credentials, and a server that is gone', async () => {
+    const settings = { GODWIT_BLOBS: s3.newBlobsSetting(), ...s3.credentials }
+    const { failures, text } = await examine(settings)
+    expect(failures).toEqual([])
+    expect(text).toContain('a blob was written')
+    const { failures: refused } = await examine({ ...settings, AWS_SECRET_ACCESS_KEY: 'wrong' })
+    expect(refused).toContainEqual(expect.stringMatching('^blobs: '))
+    await s3.kill()
+    expect((await examine(settings)).failures).toContainEqual(expect.stringMatching('^blobs: '))
   })
 })
