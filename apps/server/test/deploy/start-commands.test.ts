@@ -59,3 +59,23 @@ describe('godwit.service', () => {
     expect(await service.stop()).toBe(0)
   })
 })
+
+describe('every setting that deploy/ names', () => {
+  it("is in the README's table", () => {
+    const readme = readFileSync(`${repository}README.md`, 'utf8')
+    const files = [
+      'compose.yaml',
+      'compose.instances.yaml',
+      'godwit.service',
+      'Dockerfile',
+      'helm/godwit/templates/deployment.yaml',
+    ]
+    const ofCaddy = ['GODWIT_DOMAIN', 'GODWIT_UPSTREAMS']
+    for (const file of files) {
+      const text = readFileSync(`${repository}deploy/${file}`, 'utf8')
+      for (const [name] of text.matchAll(/\b(GODWIT|DATABASE)_[A-Z_]*[A-Z]\b/g)) {
+        if (!ofCaddy.includes(name)) expect(readme, `${name} in ${file}`).toContain(`\`${name}\``)
+      }
+    }
+  })
+})
