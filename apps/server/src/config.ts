@@ -4,6 +4,7 @@ import { gitHubActionsIssuer, Plan } from '@godwit/contract'
 import { z } from 'zod'
 import { type BlobsLocation, parseBlobsLocation } from './blobs/blobs-location.ts'
 import type { DownloadOptions } from './blobs/open-blob-store.ts'
+import { maxObjectBytes } from './blobs/s3/location.ts'
 import { readTracing, type TracingConfig, tracingSettings } from './telemetry/tracing-settings.ts'
 
 const apiKeyPattern = /^sb_api_[A-Za-z0-9_-]{32,128}$/
@@ -77,6 +78,8 @@ const Environment = z
       )
       .optional(),
     GODWIT_BLOBS: Blobs.default('disk'),
+    GODWIT_BLOBS_FALLBACK: Blobs.optional(),
+    GODWIT_BLOB_CACHE_MB: z.coerce.number().int().min(0).max(1_048_576).default(1024),
     GODWIT_DOWNLOADS: z.enum(['redirect', 'proxy']).default('redirect'),
     GODWIT_CDN_URL: z
       .url({ protocol: /^https?$/ })
@@ -140,6 +143,10 @@ const Environment = z
     if (settings.GODWIT_OIDC_ISSUER !== undefined) require('GODWIT_OIDC_CLIENT_ID', 'is needed with GODWIT_OIDC_ISSUER')
     if (settings.GODWIT_OIDC_CLIENT_ID !== undefined)
       require('GODWIT_OIDC_ISSUER', 'is needed with GODWIT_OIDC_CLIENT_ID')
+    if (settings.GODWIT_BLOBS.startsWith('s3:') && settings.GODWIT_MAX_ARTIFACT_BYTES > maxObjectBytes) {
+      const message = `is at most ${maxObjectBytes} with a bucket`
+      context.addIssue({ code: 'custom', path: ['GODWIT_MAX_ARTIFACT_BYTES'], message })
+    }
     if (settings.GODWIT_CDN_URL !== undefined && !settings.GODWIT_BLOBS.startsWith('s3:')) {
       context.addIssue({ code: 'custom', path: ['GODWIT_CDN_URL'], message: 'needs a bucket in GODWIT_BLOBS' })
     }
@@ -177,6 +184,11 @@ export type Config = {
   /** What clients and devices reach the service by; no trailing slash. */
   publicUrl: string
   blobs: BlobsLocation
+  /** Read of what `blobs` lacks, while an installation moves. */
+  blobsFallback: BlobsLocation | undefined
+  /** Where copies of patches in a bucket are kept for when it is away, and how much of them. */
+  blobCacheDir: string
+  maxBlobCacheBytes: number
   /** How bytes in a bucket reach who downloads them. */
   downloads: DownloadOptions
   maxArtifactBytes: number
@@ -241,6 +253,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     dataDir,
     publicUrl: (settings.GODWIT_PUBLIC_URL ?? `http://localhost:${settings.PORT}`).replace(/\/+$/, ''),
     blobs: parseBlobsLocation(settings.GODWIT_BLOBS, dataDir),
+    blobsFallback:
+      settings.GODWIT_BLOBS_FALLBACK === undefined
+        ? undefined
+        : parseBlobsLocation(settings.GODWIT_BLOBS_FALLBACK, dataDir),
+    blobCacheDir: resolve(dataDir, 'blob-cache'),
+    maxBlobCacheBytes: settings.GODWIT_BLOB_CACHE_MB * 1024 ** 2,
     downloads: {
       cdnUrl: settings.GODWIT_CDN_URL?.replace(/\/+$/, ''),
       isProxied: settings.GODWIT_DOWNLOADS === 'proxy',

@@ -4,7 +4,7 @@ import { createActivityStore } from './activity/store/create-activity-store.ts'
 import { measureAnalyzer } from './analysis/measured-analyzer.ts'
 import { createAnalyzer } from './analyzer/run-analyzer.ts'
 import { measureBlobStore } from './blobs/measured-blob-store.ts'
-import { openBlobStore } from './blobs/open-blob-store.ts'
+import { openBlobCache, openBlobs } from './blobs/open-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool } from './db/connection.ts'
 import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
@@ -24,6 +24,7 @@ import { createSigningKeys } from './sessions/signing-keys.ts'
 import { createSignInLimits } from './sign-in/limits.ts'
 import { createPageSigner } from './sign-in/page-signer.ts'
 import { startTracing } from './telemetry/tracing.ts'
+import { createDownloads } from './transfers/downloads.ts'
 import { createUrlSigner } from './transfers/signed-urls.ts'
 
 /** The command line client lists about six times for a patch. */
@@ -70,8 +71,11 @@ export async function createDeps(options: {
   const [secret, pageSecret, blobs] = await Promise.all([
     findOrCreateSecret(db, { name: 'url-signing' }),
     findOrCreateSecret(db, { name: 'pages' }),
-    openBlobStore(config.blobs, config.downloads).then((store) => measureBlobStore(store, { tracing })),
+    openBlobs(config).then((store) => measureBlobStore(store, { tracing })),
   ])
+  const downloads = createDownloads({ blobs, cache: await openBlobCache(config, log) })
+  // Everything but transfers works without it.
+  blobs.check().catch((error: unknown) => log.error({ err: error }, 'the blob store cannot be used'))
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
   const deviceIndex = createDeviceIndex({
     db: deviceDb,
@@ -90,6 +94,7 @@ export async function createDeps(options: {
     db,
     databaseHealth,
     blobs,
+    downloads,
     urls,
     deviceIndex,
     recorder,

@@ -17,6 +17,7 @@ import type { SigningKeys } from './sessions/signing-keys.ts'
 import type { SignInLimits } from './sign-in/limits.ts'
 import type { PageSigner } from './sign-in/page-signer.ts'
 import type { Tracing } from './telemetry/tracing.ts'
+import type { Downloads } from './transfers/downloads.ts'
 import type { UrlSigner } from './transfers/signed-urls.ts'
 
 /** Everything an action may use. Made once in `main.ts`, or by a test. */
@@ -25,6 +26,7 @@ export type Deps = {
   db: Db
   databaseHealth: DatabaseHealth
   blobs: BlobStore
+  downloads: Downloads
   urls: UrlSigner
   deviceIndex: DeviceIndex
   recorder: Recorder

@@ -106,6 +106,8 @@ describe('the settings', () => {
     ['GODWIT_BLOBS', 's3://bucket?kms_key=1'],
     ['GODWIT_BLOBS', 's3://bucket/a//b'],
     ['GODWIT_BLOBS', 's3://bucket?pathstyle=true'],
+    ['GODWIT_BLOBS_FALLBACK', 'somewhere'],
+    ['GODWIT_BLOB_CACHE_MB', '-1'],
     ['GODWIT_DOWNLOADS', 'sometimes'],
     ['GODWIT_CDN_URL', 'https://cdn.example.com'],
     ['GODWIT_ADMIN_EMAIL', 'nobody'],

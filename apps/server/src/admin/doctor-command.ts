@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { openBlobStore } from '../blobs/open-blob-store.ts'
+import { openBlobs } from '../blobs/open-blob-store.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { examine } from '../doctor/examine.ts'
 import { describe, type Finding } from '../doctor/finding.ts'
@@ -25,15 +25,15 @@ async function listFindings(): Promise<Finding[]> {
   const config = readSettings()
   if (Array.isArray(config)) return config
   const settings: Finding = { check: 'settings', result: 'ok', found: 'all of them are valid' }
-  const openBlobs = () => openBlobStore(config.blobs, config.downloads)
+  const openStore = () => openBlobs(config)
   if (config.databaseUrl !== undefined) {
-    return [settings, ...(await examine({ config, connectionString: config.databaseUrl, openBlobs }))]
+    return [settings, ...(await examine({ config, connectionString: config.databaseUrl, openBlobs: openStore }))]
   }
   const database = await openEmbedded(config)
   if ('found' in database)
-    return [settings, database, ...(await examine({ config, connectionString: undefined, openBlobs }))]
+    return [settings, database, ...(await examine({ config, connectionString: undefined, openBlobs: openStore }))]
   try {
-    return [settings, ...(await examine({ config, connectionString: database.connectionString, openBlobs }))]
+    return [settings, ...(await examine({ config, connectionString: database.connectionString, openBlobs: openStore }))]
   } finally {
     await database.stop()
   }

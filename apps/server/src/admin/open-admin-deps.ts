@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { openBlobStore } from '../blobs/open-blob-store.ts'
+import { openBlobs } from '../blobs/open-blob-store.ts'
 import { type Config, readConfig } from '../config.ts'
 import { createDb, createPool } from '../db/connection.ts'
 import { migrateToLatest } from '../db/migrate.ts'
@@ -50,7 +50,7 @@ async function withStores<T>(openEmbedded: OpenEmbedded, use: (stores: AdminStor
   const config = readConfig(process.env)
   const log = createAdminLog()
   return await withDatabase(config, log, openEmbedded, async (connectionString) => {
-    const blobs = await openBlobStore(config.blobs, config.downloads)
+    const blobs = await openBlobs(config)
     return await use({ config, blobs, clock: () => new Date(), log, connectionString })
   })
 }

@@ -16,6 +16,7 @@ import {
 import { backupCommand, restoreCommand } from './backup-commands.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { formatTable } from './format-table.ts'
+import { migrateBlobsCommand } from './migrate-blobs-command.ts'
 import { withAdminDeps } from './open-admin-deps.ts'
 import {
   listAllAllowedDomains,
@@ -62,6 +63,7 @@ export function buildProgram(): Command {
     analyzeCommand(),
     backupCommand(),
     restoreCommand(),
+    migrateBlobsCommand(),
     doctorCommand(),
     listCommand(),
   ]) {

@@ -74,6 +74,7 @@ export async function finishUpload(deps: Deps, blobKey: string, from: RequestSou
   await deps.blobs.finish(blobKey, { sizeBytes, sha256, parts })
   const conflict = await completeArtifact(deps, artifact, { blobKey, sha256, from })
   if (conflict !== undefined) throw new AppError(conflict)
+  if (artifact.kind === 'patch') deps.downloads.keep(blobKey)
 }
 
 type Completion = { blobKey: string; sha256: string; from: RequestSource }

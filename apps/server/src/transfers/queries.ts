@@ -102,6 +102,22 @@ export async function listUnfinishedBlobs(db: Db, input: { keys: string[] }): Pr
   return rows.map(({ key }) => key)
 }
 
+/** Blobs that are complete, by key, from `fromKey` on. */
+export async function listFinishedBlobs(
+  db: Db,
+  input: { fromKey: string; limit: number },
+): Promise<{ key: string; sizeBytes: number; sha256: string }[]> {
+  const rows = await db
+    .selectFrom('blobs')
+    .select(['key', 'size_bytes as sizeBytes', 'sha256'])
+    .where('sha256', 'is not', null)
+    .where('key', '>=', input.fromKey)
+    .orderBy('key')
+    .limit(input.limit)
+    .execute()
+  return rows.flatMap(({ sha256, ...row }) => (sha256 === null ? [] : [{ ...row, sha256 }]))
+}
+
 type ArtifactTable = 'release_artifacts' | 'patch_artifacts'
 
 /** False when the artifact has been deleted meanwhile. */

@@ -61,10 +61,10 @@ async function handleDownload(
 ): Promise<Readable | undefined> {
   const key = params.blobKey
   requireSignature(deps, 'download', key, query)
-  const blob = await deps.blobs.find(key)
+  const isPublic = query.expires === undefined
+  const blob = await deps.downloads.find(key, { isPublic })
   if (blob === undefined) throw new AppError('not_found')
   const { sizeBytes } = blob
-  const isPublic = query.expires === undefined
   const etag = `"${key}"`
   const { method, headers } = request
   const asked = { range: headers.range, ifRange: headers['if-range']?.toString() }

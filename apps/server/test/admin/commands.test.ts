@@ -48,6 +48,7 @@ describe('--help', () => {
       'analyze',
       'backup',
       'restore',
+      'migrate-blobs',
       'doctor',
       'list',
     ])

@@ -64,7 +64,11 @@ export const transferRoutes = {
     success: {
       status: 200,
       contentType: 'application/octet-stream',
-      others: { 206: 'The requested range.', 304: 'The ETag matched.' },
+      others: {
+        206: 'The requested range.',
+        302: 'The bytes are at `Location`, for some minutes: a bucket or a CDN.',
+        304: 'The ETag matched.',
+      },
     },
     errors: ['not_found'],
   }),

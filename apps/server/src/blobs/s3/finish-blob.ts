@@ -1,8 +1,9 @@
 import type { Parts } from '../blob-store.ts'
 import type { Bucket, ObjectInfo } from './bucket.ts'
 import { isNotFound, isTaken } from './connection.ts'
+import { partBytes } from './location.ts'
 import { mapConcurrently } from './map-concurrently.ts'
-import { partBytes, toPartName } from './write-parts.ts'
+import { toPartName } from './write-parts.ts'
 
 /** Where finished blobs are. */
 export const blobsPrefix = 'blobs/'

@@ -1,3 +1,12 @@
+/**
+ * Size of each part of a blob but the last (bytes): what the public client sends in one chunk, and more than the 5 MiB that
+ * a part of a multipart upload needs. Stored uploads depend on it.
+ */
+export const partBytes = 8 * 1024 ** 2
+
+/** A multipart upload has at most 10,000 parts. */
+export const maxObjectBytes = 10_000 * partBytes
+
 /** A place in a bucket, as `GODWIT_BLOBS` says it. */
 export type S3Location = {
   bucket: string

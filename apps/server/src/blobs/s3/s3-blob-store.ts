@@ -3,10 +3,10 @@ import { type BlobStore, BlobsUnavailableError, checkKey, type Parts, type Store
 import { type Bucket, openBucket } from './bucket.ts'
 import { blobsPrefix, finishBlob, toBlobName } from './finish-blob.ts'
 import { limitConcurrency } from './limit-concurrency.ts'
-import type { S3Location } from './location.ts'
+import { partBytes, type S3Location } from './location.ts'
 import { mapConcurrently } from './map-concurrently.ts'
 import { removeLeftovers } from './remove-leftovers.ts'
-import { countParts, partBytes, partsPrefix, toPartName, writeParts } from './write-parts.ts'
+import { countParts, partsPrefix, toPartName, writeParts } from './write-parts.ts'
 
 /** How long a redirect to the bucket may be followed. A device that resumes later asks us again. */
 const signedForSeconds = 900

@@ -1,12 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { BlobsUnavailableError, catchFailure, LostBytesError, type Parts } from '../blob-store.ts'
 import type { Bucket } from './bucket.ts'
-
-/**
- * Size of each part of a blob but the last (bytes): what the public client sends in one chunk, and more than the 5 MiB that
- * a part of a multipart upload needs. Stored uploads depend on it.
- */
-export const partBytes = 8 * 1024 ** 2
+import { partBytes } from './location.ts'
 
 /** Where the parts of unfinished blobs are. */
 export const partsPrefix = 'uploads/'
