@@ -46,7 +46,7 @@ async function goWithout(
   report.must(isDone === true, 'an upload that waited is completed')
   report.recovered(performance.now() - startedMs)
   report.mustAnswerAll(gone)
-  report.mustStayFast(quiet, gone, 3)
+  report.mustStayFast(quiet, gone)
   await world.verify(report)
 }
 

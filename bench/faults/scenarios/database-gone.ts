@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultyDatabase } from '../database.ts'
 import { percentile } from '../devices.ts'
+import { canDropPackets, dropPackets } from '../packet-filter.ts'
 import type { Report, Scenario, ScenarioOptions } from '../scenario.ts'
 import { isServing, measureUntil, openWorld, readStatus, startControlRequests, takeFirst } from '../world.ts'
 
@@ -12,14 +13,16 @@ const noTimeoutMs = 1000
 const detectionMs = 5000
 const recoveryMs = 15_000
 
-async function goWithout(report: Report, options: ScenarioOptions, fail: (database: FaultyDatabase) => Promise<void>) {
+type Failure = Record<'fail' | 'heal', (database: FaultyDatabase) => Promise<void>>
+
+async function goWithout(report: Report, options: ScenarioOptions, how: Failure) {
   const world = await openWorld()
   const { database, server, devices, apps } = world
   const quiet = devices.enter('all was well')
   await sleep(quietMs)
 
   const without = devices.enter('the database was away')
-  await fail(database)
+  await how.fail(database)
   const failedMs = performance.now()
   const control = startControlRequests(server)
   await sleep(options.minutes * 60_000)
@@ -30,14 +33,14 @@ async function goWithout(report: Report, options: ScenarioOptions, fail: (databa
   const answers = await control.stop()
 
   devices.enter('the database came back')
-  await database.heal()
+  await how.heal(database)
   const recovered = await measureUntil(() => isServing(server, takeFirst(apps).app), recoveryMs)
   report.recovered(recovered)
   report.must(recovered < recoveryMs, `writes succeed within ${recoveryMs / 1000} s of the database's return`)
   await sleep(1000)
 
   report.mustAnswerAll(without)
-  report.mustStayFast(quiet, without, 2)
+  report.mustStayFast(quiet, without)
   const firstRefusal = answers.find(({ status }) => status === 503)
   const foundMs = firstRefusal === undefined ? Number.POSITIVE_INFINITY : firstRefusal.sentMs + firstRefusal.durationMs
   report.note(`control requests were refused after ${((foundMs - failedMs) / 1000).toFixed(2)} s`)
@@ -56,11 +59,27 @@ async function goWithout(report: Report, options: ScenarioOptions, fail: (databa
 export const databaseStopped: Scenario = {
   name: 'database-stopped',
   title: 'PostgreSQL is stopped, and its port refuses',
-  run: (report, options) => goWithout(report, options, (database) => database.stop()),
+  run: (report, options) => goWithout(report, options, { fail: ({ stop }) => stop(), heal: ({ heal }) => heal() }),
 }
 
 export const databaseBlackHoled: Scenario = {
   name: 'database-black-holed',
   title: 'PostgreSQL is behind a network that swallows everything',
-  run: (report, options) => goWithout(report, options, async (database) => database.proxy.blackHole()),
+  run: (report, options) =>
+    goWithout(report, options, { fail: async ({ proxy }) => proxy.blackHole(), heal: ({ heal }) => heal() }),
+}
+
+export const databaseUnplugged: Scenario = {
+  name: 'database-unplugged',
+  title: 'no packet to or from PostgreSQL arrives, by a rule of iptables',
+  run: async (report, options) => {
+    if (!(await canDropPackets())) return report.skip('this takes root and iptables')
+    let plugIn = async () => {}
+    await goWithout(report, options, {
+      fail: async ({ proxy }) => {
+        plugIn = await dropPackets(proxy.port)
+      },
+      heal: () => plugIn(),
+    })
+  },
 }

@@ -38,7 +38,7 @@ async function fillBlobs(report: Report): Promise<void> {
   report.must(isDone === true, 'an upload that waited for room is completed')
   report.recovered(performance.now() - startedMs)
   report.mustAnswerAll(full)
-  report.mustStayFast(quiet, full, 3)
+  report.mustStayFast(quiet, full)
   await world.verify(report)
 }
 

@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.ts'
+import { backupKilled } from './backup-killed.ts'
 import { blobDisk } from './blob-disk-gone.ts'
-import { databaseBlackHoled, databaseStopped } from './database-gone.ts'
+import { databaseBlackHoled, databaseStopped, databaseUnplugged } from './database-gone.ts'
 import { diskFull } from './disk-full.ts'
 import { hostileClients } from './hostile-clients.ts'
 import { killedAnywhere, killedAtFirstStart } from './kill-anywhere.ts'
@@ -12,11 +13,13 @@ import { twoInstances } from './two-instances.ts'
 export const scenarios: Scenario[] = [
   databaseStopped,
   databaseBlackHoled,
+  databaseUnplugged,
   ...startedWithoutDatabase,
   ...blobDisk,
   ...diskFull,
   killedAnywhere,
   killedAtFirstStart,
+  backupKilled,
   killed,
   startedTwice,
   ...twoInstances,
