@@ -9,7 +9,7 @@ import { keyOfRelease, type Ledger, type LedgerRelease } from './ledger.ts'
 export type PublishedApp = { appId: string; stableId: number; betaId: number }
 
 const chunkBytes = 64 * 1024
-const retryMs = 50
+const retryMs = 250
 
 /** A team that publishes, and writes down what the service has acknowledged. Rejects as soon as one request fails. */
 export function createPublisher({ api, ledger }: { api: Client; ledger: Ledger }) {

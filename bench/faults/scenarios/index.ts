@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.ts'
 import { backupKilled } from './backup-killed.ts'
 import { blobDisk } from './blob-disk-gone.ts'
+import { bucketGone } from './bucket-gone.ts'
 import { databaseBlackHoled, databaseStopped, databaseUnplugged } from './database-gone.ts'
 import { diskFull } from './disk-full.ts'
 import { hostileClients } from './hostile-clients.ts'
@@ -16,6 +17,7 @@ export const scenarios: Scenario[] = [
   databaseUnplugged,
   ...startedWithoutDatabase,
   ...blobDisk,
+  ...bucketGone,
   ...diskFull,
   killedAnywhere,
   killedAtFirstStart,
