@@ -135,6 +135,8 @@ const Environment = z
     const require = (name: keyof typeof settings, reason: string) => {
       if (settings[name] === undefined) context.addIssue({ code: 'custom', path: [name], message: reason })
     }
+    if (settings.GODWIT_WORKERS > 1 && process.platform !== 'linux')
+      context.addIssue({ code: 'custom', path: ['GODWIT_WORKERS'], message: 'more than one needs Linux' })
     if (settings.DATABASE_DIRECT_URL !== undefined) require('DATABASE_URL', 'is needed with DATABASE_DIRECT_URL')
     if (settings.GODWIT_GOOGLE_CLIENT_ID !== undefined)
       require('GODWIT_GOOGLE_CLIENT_SECRET', 'is needed with GODWIT_GOOGLE_CLIENT_ID')

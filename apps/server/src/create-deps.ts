@@ -41,6 +41,7 @@ export async function createDeps(options: {
   databaseHealth?: DatabaseHealth
   clock?: () => Date
   isServing?: () => boolean
+  collectFigures?: () => Promise<string>
 }): Promise<{ deps: Deps; close: () => Promise<void> }> {
   const { config, log, connectionString } = options
   const clock = options.clock ?? (() => new Date())
@@ -89,6 +90,17 @@ export async function createDeps(options: {
   opened.defer(() => recorder.stop())
   const signingKeys = createSigningKeys({ db, clock })
   const requests = createRequestDurations()
+  const registry = createRegistry({
+    requests,
+    recorder,
+    activityStore,
+    deviceIndex,
+    database,
+    databaseHealth,
+    blobs,
+    analyzer,
+    jobs,
+  })
   const deps: Deps = {
     config,
     db,
@@ -112,17 +124,8 @@ export async function createDeps(options: {
     log,
     requests,
     tracing,
-    registry: createRegistry({
-      requests,
-      recorder,
-      activityStore,
-      deviceIndex,
-      database,
-      databaseHealth,
-      blobs,
-      analyzer,
-      jobs,
-    }),
+    registry,
+    collectFigures: options.collectFigures ?? (() => registry.metrics()),
     isServing: options.isServing ?? (() => true),
   }
   const owned = opened.move()

@@ -49,6 +49,8 @@ export type Deps = {
   tracing: Tracing | undefined
   /** What `/metrics` tells. */
   registry: Registry
+  /** The same, of all processes that share the port. */
+  collectFigures: () => Promise<string>
   /** False from the moment the server begins to stop. */
   isServing: () => boolean
 }

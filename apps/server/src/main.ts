@@ -1,11 +1,14 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
-import { inspect, parseArgs } from 'node:util'
-import { type Logger, pino } from 'pino'
-import pretty from 'pino-pretty'
+import { parseArgs } from 'node:util'
+import type { Logger } from 'pino'
 import { type Config, ConfigError, readConfig } from './config.ts'
+import { createLog } from './create-log.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/index.ts'
-import { describeStart } from './welcome.ts'
+import { describeFailure, describeStart } from './welcome.ts'
+
+const minConnections = 100
+const connectionsPerProcess = 40
 
 type Running = {
   /** Finishes what runs; the database ends last. */
@@ -15,10 +18,10 @@ type Running = {
 
 async function start(config: Config, log: Logger, signal: AbortSignal): Promise<Running> {
   // The rest of the program is read while the database starts: each takes about half of the time until it is ready.
-  const [database, { openService }] = await Promise.all([openDatabase(config, log), import('./open-service.ts')])
+  const [database, open] = await Promise.all([openDatabase(config, log), importOpening(config)])
   try {
     const { connectionString } = database
-    const service = await openService({ config, log, connectionString, signal })
+    const service = await open({ config, log, connectionString, signal })
     process.stdout.write(describeStart({ publicUrl: config.publicUrl, account: service.firstAccount }))
     const stop = async () => {
       await service.close()
@@ -31,9 +34,15 @@ async function start(config: Config, log: Logger, signal: AbortSignal): Promise<
   }
 }
 
+async function importOpening({ workers }: Config) {
+  if (workers === 1) return (await import('./open-service.ts')).openService
+  return (await import('./processes/run-processes.ts')).runProcesses
+}
+
 async function openDatabase(config: Config, log: Logger): Promise<Pick<EmbeddedPostgres, 'connectionString' | 'stop'>> {
   if (config.databaseUrl !== undefined) return { connectionString: config.databaseUrl, stop: async () => {} }
-  return await startEmbeddedPostgres({ dataDir: join(config.dataDir, 'postgres'), log })
+  const maxConnections = Math.max(minConnections, config.workers * connectionsPerProcess)
+  return await startEmbeddedPostgres({ dataDir: join(config.dataDir, 'postgres'), log, maxConnections })
 }
 
 /** Settings that may also stand on the command line. */
@@ -47,12 +56,6 @@ function readArguments(): Record<string, string | undefined> {
   } catch (error) {
     throw new ConfigError((error as Error).message)
   }
-}
-
-/** Lines for a person on a terminal, JSON for everything else. */
-function createLog(level: string): Logger {
-  const options = { level, base: undefined }
-  return process.stdout.isTTY ? pino(options, pretty({ sync: true, ignore: 'pid,hostname' })) : pino(options)
 }
 
 /** Told to stop while it waited for its database. */
@@ -90,13 +93,6 @@ function stopOnSignal(starting: Promise<Running>, waiting: AbortController, log:
   }
   process.on('SIGINT', handleSignal)
   process.on('SIGTERM', handleSignal)
-}
-
-/** What went wrong, for a person: the messages down to the first cause. The stack only of what must be a mistake of ours. */
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error) || error instanceof TypeError || error instanceof ReferenceError) return inspect(error)
-  const cause = error.cause instanceof Error ? `\n  ${describeFailure(error.cause)}` : ''
-  return `${error.message}${cause}`
 }
 
 enableCompileCache()

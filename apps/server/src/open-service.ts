@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import { analyzeRelease, requestAnalyses } from './analysis/actions.ts'
 import { buildApp } from './app.ts'
 import { dropOldEvents } from './audit/maintain-partitions.ts'
@@ -32,7 +33,10 @@ export type Service = {
   cut: () => void
 }
 
-type Opening = { config: Config; log: Logger; connectionString: string; isServing: () => boolean }
+type Opening = Pick<
+  Parameters<typeof createDeps>[0],
+  'config' | 'log' | 'connectionString' | 'isServing' | 'collectFigures'
+>
 
 /**
  * The service on a database, listening. Until the database answers it says so to whoever asks, for as long as it takes or
@@ -43,24 +47,37 @@ export async function openService(options: {
   log: Logger
   connectionString: string
   signal: AbortSignal
+  /** Other processes listen on the same port. */
+  sharesPort?: boolean
+  /** They tell what `/metrics` says of all. */
+  onRegistry?: (registry: Registry) => void
+  collectFigures?: () => Promise<string>
 }): Promise<Service> {
   const { config, log, connectionString, signal } = options
   await using opened = new AsyncDisposableStack()
   const databaseHealth = watchDatabase({ connectionString, log })
   opened.defer(() => databaseHealth.stop())
   const http = createHttpServer(createWaitingDoor(() => describeWait(databaseHealth)))
-  await listen(http.server, config)
+  await listen(http.server, config, options.sharesPort ?? false)
   // Replaced by `closeGracefully` once there is somebody to be graceful to.
   const closing = opened.adopt(http.server, (server) => void server.close().closeAllConnections())
 
   let isServing = false
-  const opening = { config, log, connectionString, isServing: () => isServing }
+  const { collectFigures } = options
+  const opening = {
+    config,
+    log,
+    connectionString,
+    isServing: () => isServing,
+    ...(collectFigures === undefined ? {} : { collectFigures }),
+  }
   const {
     deps,
     firstAccount,
     close: closeDeps,
   } = await retryWhileAway(databaseHealth, signal, () => openDeps({ ...opening, databaseHealth }))
   opened.defer(closeDeps)
+  options.onRegistry?.(deps.registry)
   const app = await buildApp(deps, http)
   http.dispatchTo(app.dispatch)
   isServing = true
@@ -88,8 +105,8 @@ function describeWait(databaseHealth: DatabaseHealth): string {
   return fault === undefined ? 'The server starts.' : `The server waits for the database: ${fault.message}.`
 }
 
-async function listen(server: Server, { port, host }: Config): Promise<void> {
-  server.listen({ port, host })
+async function listen(server: Server, { port, host }: Config, reusePort: boolean): Promise<void> {
+  server.listen({ port, host, reusePort })
   await once(server, 'listening')
 }
 

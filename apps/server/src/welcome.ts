@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import type { FirstAccount } from './bootstrap.ts'
 
 /** What the terminal shows. An account is there once, on an empty database; a key from the settings is not repeated. */
@@ -34,4 +35,11 @@ export function describeStart(input: { publicUrl: string; account: FirstAccount 
 function describePassword({ email, generatedPassword, hasPassword }: FirstAccount): string {
   if (generatedPassword !== undefined) return `${generatedPassword}   (shown only now)`
   return hasPassword ? 'the one in GODWIT_ADMIN_PASSWORD' : `none; npm run admin -- reset-password ${email} makes one`
+}
+
+/** What went wrong, for a person: the messages down to the first cause. The stack only of what must be a mistake of ours. */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof ReferenceError) return inspect(error)
+  const cause = error.cause instanceof Error ? `\n  ${describeFailure(error.cause)}` : ''
+  return `${error.message}${cause}`
 }

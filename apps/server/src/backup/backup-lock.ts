@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Db } from '../db/connection.ts'
 
 /** Any number will do, as long as nothing else in this database locks it. */
-const backupLock = 7_301_997
+const backupLock = 7_301_998
 /** A sweep holds its lock for one batch; a backup for much longer. */
 const waitMs = 60_000
 const lockNotAvailable = '55P03'

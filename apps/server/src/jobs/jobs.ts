@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { ReleasePlatform } from '@godwit/contract'
-import { CompiledQuery } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { type JobResult, PgBoss, type WorkOptions } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
@@ -39,6 +39,9 @@ const retry = { retryLimit: 5, retryBackoff: true, retryDelay: 10 }
 const mailOptions = { ...retry, retryLimit: 8, retentionSeconds: 24 * 60 * 60, deleteAfterSeconds: 60 }
 
 const requestsPerInsert = 1000
+
+/** Any number will do, as long as nothing else in this database locks it. */
+const startLock = 7_301_999
 
 export type Mail = { to: string; subject: string; text: string }
 
@@ -94,8 +97,14 @@ export async function createJobs(options: {
     // It asks again by itself, and that the database is away is in the log already.
     if (!isDatabaseUnavailable(error)) options.log.error({ err: error }, 'job queue')
   })
-  await boss.start()
-  for (const queue of Object.values(queues)) await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
+  await options.db.transaction().execute(async (trx) => {
+    // Two instances that start on an empty database would make its tables at the same time, and one of them fail.
+    await sql`select pg_advisory_xact_lock(${startLock})`.execute(trx)
+    await boss.start()
+    for (const queue of Object.values(queues)) {
+      await boss.createQueue(queue, queue === queues.mail ? mailOptions : retry)
+    }
+  })
   const meter = createJobMeter(Object.values(queues), options)
   /** The job goes on with the trace of what asks for it. */
   const traced = <Data extends object>(data: Data): Traced<Data> => {

@@ -19,7 +19,7 @@ export function registerServiceRoutes(app: FastifyInstance, deps: Deps): void {
   bindRoute(app, deps, 'getPrometheusMetrics', async ({ request, reply }) => {
     requireMetricsToken(deps.config, request)
     reply.type(deps.registry.contentType)
-    return Readable.from([await deps.registry.metrics()])
+    return Readable.from([await deps.collectFigures()])
   })
   bindRoute(app, deps, 'getOpenApi', async () => ({ ...openApi }))
   bindRoute(app, deps, 'getApiCatalog', async () => ({
