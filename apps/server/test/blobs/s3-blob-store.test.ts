@@ -74,6 +74,19 @@ describe.skipIf(noS3Server !== undefined)('the S3 blob store', () => {
     expect((await readBytes())?.equals(winner)).toBe(true)
   })
 
+  it('makes no object where there is one, however it is made', async () => {
+    const bucket = openBucket(toLocation(setting).location)
+    const name = `blobs/${key}`
+    const [first, second] = [Buffer.from('first'), Buffer.from('other')]
+    await bucket.putBlob(name, first, sha256(first))
+    await expect(bucket.putBlob(name, second, sha256(second))).rejects.toThrow(/PreconditionFailed|pre-conditions/)
+    await bucket.putPart('uploads/part', second)
+    const uploadId = await bucket.startMultipart(name, sha256(second))
+    const copied = [await bucket.copyPart(name, uploadId, 1, 'uploads/part')]
+    await expect(bucket.completeMultipart(name, uploadId, copied)).rejects.toThrow(/PreconditionFailed|pre-conditions/)
+    expect(await readBytes()).toEqual(first)
+  })
+
   it('is finished by several at once as by one', async () => {
     const bytes = randomBytes(3 * partBytes)
     await blob.write(0, bytes)

@@ -30,7 +30,7 @@ export function connect(location: S3Location): S3Connection {
   const run: S3Connection['run'] = async (what, timeoutMs, operate) => {
     if (performance.now() < goneUntil) throw new BlobsUnavailableError(`${what}: the bucket did not answer before`)
     // One tries, and the others are still refused until it has an answer.
-    if (failures >= failuresUntilGone) goneUntil = performance.now() + timeoutMs
+    if (failures >= failuresUntilGone) goneUntil = performance.now() + Math.min(timeoutMs, timeouts.quickMs)
     try {
       const result = await operate(AbortSignal.timeout(timeoutMs))
       failures = 0
