@@ -15,6 +15,7 @@ import type { Deps } from './deps.ts'
 import { createDeviceIndex } from './devices/device-index.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createRequestDurations } from './http/request-durations.ts'
+import { createSharedCounts } from './http/shared-counts.ts'
 import { createIdentityProviders } from './identity-providers/identity-provider.ts'
 import { createJobs } from './jobs/jobs.ts'
 import { findOrCreateSecret } from './server-secrets.ts'
@@ -78,11 +79,15 @@ export async function createDeps(options: {
   // Everything but transfers works without it.
   blobs.check().catch((error: unknown) => log.error({ err: error }, 'the blob store cannot be used'))
   const urls = createUrlSigner({ publicUrl: config.publicUrl, secret })
+  const seed = (await findOrCreateSecret(db, { name: 'rate-limits' })).readUInt32LE()
+  const sharedCounts = createSharedCounts({ db: deviceDb, seed, log })
+  opened.defer(() => sharedCounts.stop())
   const deviceIndex = createDeviceIndex({
     db: deviceDb,
     urls,
     log,
     connectionString: config.databaseDirectUrl ?? connectionString,
+    onCounts: sharedCounts.hear,
   })
   opened.defer(() => deviceIndex.stop())
   await deviceIndex.start()
@@ -116,8 +121,12 @@ export async function createDeps(options: {
     identityProviders: createIdentityProviders({ configs: config.identityProviders, clock, log }),
     jobs,
     analyzer,
-    rateLimiter: createRateLimiter(config.requestsPerMinute),
-    linkLimiter: createRateLimiter(config.requestsPerMinute === undefined ? undefined : linkListsPerMinute),
+    sharedCounts,
+    rateLimiter: createRateLimiter(config.requestsPerMinute, { counts: sharedCounts, name: 'caller' }),
+    linkLimiter: createRateLimiter(config.requestsPerMinute === undefined ? undefined : linkListsPerMinute, {
+      counts: sharedCounts,
+      name: 'links',
+    }),
     signInLimits: createSignInLimits({ pool }),
     pageSigner: createPageSigner(pageSecret),
     clock,

@@ -10,6 +10,7 @@ import type { DatabaseHealth } from './db/database-health.ts'
 import type { DeviceIndex } from './devices/device-index.ts'
 import type { RateLimiter } from './http/rate-limit.ts'
 import type { RequestDurations } from './http/request-durations.ts'
+import type { SharedCounts } from './http/shared-counts.ts'
 import type { IdentityProvider } from './identity-providers/identity-provider.ts'
 import type { Jobs } from './jobs/jobs.ts'
 import type { AccessTokens } from './sessions/access-tokens.ts'
@@ -36,6 +37,7 @@ export type Deps = {
   identityProviders: IdentityProvider[]
   jobs: Jobs
   analyzer: MeasuredAnalyzer
+  sharedCounts: SharedCounts
   rateLimiter: RateLimiter
   /** For lists of download links, each of which leaves an event: by person or service account, whatever key they use. */
   linkLimiter: RateLimiter

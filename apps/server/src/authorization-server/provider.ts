@@ -38,7 +38,10 @@ export function createAuthorizationServer(deps: Deps): AuthorizationServer {
   let built: { provider: Promise<Provider>; keys: SigningKey[]; kid: string } | undefined
   return {
     browserSessions,
-    rateLimiter: createRateLimiter(deps.config.requestsPerMinute === undefined ? undefined : requestsPerMinute),
+    rateLimiter: createRateLimiter(deps.config.requestsPerMinute === undefined ? undefined : requestsPerMinute, {
+      counts: deps.sharedCounts,
+      name: 'authorization',
+    }),
     async getProvider() {
       const [keys, { kid }] = [await deps.signingKeys.list(), await deps.signingKeys.current()]
       if (built?.keys !== keys || built.kid !== kid) {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { cutConnection } from '../db/database-health.ts'
+import { countsChannel } from '../http/shared-counts.ts'
 import { appChangedChannel } from './app-changes.ts'
 
 const firstRetryMs = 100
@@ -25,6 +26,7 @@ type Options = {
   log: Logger
   /** Version 0: the app is gone. */
   onChange: (appId: string, version: number) => void
+  onCounts: (payload: string) => void
   /** Whatever was notified until now may have been missed. From now on nothing is. */
   onListening: () => void
   /** From now on something may be missed. */
@@ -78,10 +80,11 @@ export function createAppChangeListener(options: Options): AppChangeListener {
   }
 }
 
-async function startListening(client: pg.Client, { onChange }: Options): Promise<void> {
+async function startListening(client: pg.Client, { onChange, onCounts }: Options): Promise<void> {
   // Without a listener the loss of the connection would end the process.
   client.on('error', () => undefined)
-  client.on('notification', ({ payload = '' }) => {
+  client.on('notification', ({ channel, payload = '' }) => {
+    if (channel === countsChannel) return onCounts(payload)
     const [, version, appId] = /^(\d{1,15}):(.+)$/.exec(payload) ?? []
     if (version !== undefined && appId !== undefined) onChange(appId, Number(version))
   })
@@ -90,7 +93,7 @@ async function startListening(client: pg.Client, { onChange }: Options): Promise
   // LISTEN would seem to work, on a connection that is somebody else's a moment later.
   if (rows[0]?.pid !== (client as { processID?: number }).processID)
     throw new Error('a pooler stands between this server and PostgreSQL: set DATABASE_DIRECT_URL')
-  await client.query(`listen ${appChangedChannel}`)
+  await client.query(`listen ${appChangedChannel}; listen ${countsChannel}`)
 }
 
 /** Throws once the connection is lost. */

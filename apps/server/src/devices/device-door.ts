@@ -26,7 +26,10 @@ type Operation = { path: string; handle: Handle; durations: RouteDurations }
 
 /** Answers devices before the control door's router sees them; everything else is for `behind`. */
 export function createDeviceDoor(deps: Deps, behind: RequestListener): RequestListener {
-  const door: Door = { ...deps, deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute) }
+  const door: Door = {
+    ...deps,
+    deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute, deps.sharedCounts),
+  }
   const operations = new Map<string, Operation>()
   const add = ({ method, path }: Route, handle: Handle) =>
     operations.set(path, { path, handle, durations: deps.requests.of(method, path) })

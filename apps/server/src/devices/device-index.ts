@@ -33,6 +33,8 @@ export function createDeviceIndex(options: {
   urls: UrlSigner
   log: Logger
   connectionString: string
+  /** What other instances tell on the same connection of the limits. */
+  onCounts?: (payload: string) => void
 }): DeviceIndex {
   const { db, urls, log, connectionString } = options
   const versions = createAppVersions(db)
@@ -72,6 +74,7 @@ export function createDeviceIndex(options: {
     connectionString,
     log,
     onChange: markChanged,
+    onCounts: options.onCounts ?? (() => undefined),
     onListening: () => setTold(true),
     onDoubt: () => setTold(false),
   })

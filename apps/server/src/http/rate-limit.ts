@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../errors.ts'
-
-const windowMs = 60_000
+import { chooseTellFrom, isSameWindow, type SharedCounts, secondsToNextWindow } from './shared-counts.ts'
 
 /** Callers remembered at most: a flood of invented callers costs this much memory and no more (about 20 MB). */
 const maxCallers = 100_000
@@ -11,20 +11,54 @@ export type RateLimiter = {
   take: (caller: string) => number | undefined
 }
 
-/** Fixed windows of a minute per caller, counted from the caller's first request. `requestsPerMinute` undefined: no limit. */
-export function createRateLimiter(requestsPerMinute: number | undefined): RateLimiter {
+/** `key`: by which other instances know the caller, once they have to. */
+type Counted = { own: number; key: string | undefined }
+
+/**
+ * Windows of a minute per caller, over all instances when they share their counts. `requestsPerMinute` undefined: no
+ * limit.
+ */
+export function createRateLimiter(
+  requestsPerMinute: number | undefined,
+  shared?: { counts: SharedCounts; name: string },
+): RateLimiter {
   if (requestsPerMinute === undefined) return { take: () => undefined }
-  const windows = new LRUCache<string, { count: number }>({ max: maxCallers, ttl: windowMs, ttlResolution: 100 })
-  const secondsLeft = (caller: string) => Math.max(1, Math.ceil(windows.getRemainingTTL(caller) / 1000))
+  const tellFrom = chooseTellFrom(requestsPerMinute)
+  const callers = new LRUCache<string, Counted>({ max: maxCallers })
+  const others = new Map<string, number>()
+  const changed = new Map<string, Counted>()
+  let startedMs = Date.now()
+
+  const clear = () => {
+    callers.clear()
+    others.clear()
+    changed.clear()
+    startedMs = Date.now()
+  }
+  shared?.counts.add(shared.name, {
+    takeChanged: () => {
+      const counts = [...changed].map(([key, { own }]) => ({ key, count: Math.min(own, requestsPerMinute + 1) }))
+      changed.clear()
+      return counts
+    },
+    setOthers: (key, count) => void others.set(key, count),
+    clear,
+  })
+  const share = (caller: string, counted: Counted): number => {
+    counted.key ??= createHash('sha256').update(caller).digest('base64url').slice(0, 16)
+    // Over the limit by itself is over the limit, by however much.
+    if (counted.own <= requestsPerMinute + 1) changed.set(counted.key, counted)
+    return others.get(counted.key) ?? 0
+  }
   return {
     take(caller) {
-      const window = windows.get(caller)
-      if (window === undefined) {
-        windows.set(caller, { count: 1 })
-        return undefined
-      }
-      window.count += 1
-      return window.count > requestsPerMinute ? secondsLeft(caller) : undefined
+      const nowMs = Date.now()
+      if (!isSameWindow(startedMs, nowMs)) clear()
+      const counted = callers.get(caller) ?? { own: 0, key: undefined }
+      if (counted.own === 0) callers.set(caller, counted)
+      counted.own += 1
+      const used = counted.own + (shared !== undefined && counted.own >= tellFrom ? share(caller, counted) : 0)
+      return used > requestsPerMinute ? secondsToNextWindow(nowMs) : undefined
     },
   }
 }

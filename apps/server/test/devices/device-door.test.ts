@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
 import { createDeviceDoor } from '../../src/devices/device-door.ts'
 import { readBody } from '../../src/devices/read-body.ts'
+import { createRequestDurations } from '../../src/http/request-durations.ts'
 
 const path = '/api/v1/patches/check'
 const check = { app_id: 'a', channel: 'stable', release_version: '1', platform: 'android', arch: 'aarch64' }
@@ -32,6 +33,7 @@ beforeAll(async () => {
         return { text: '{"patch_available":false}', rolledBack: app_id === 'unknown' ? undefined : [] }
       },
     },
+    requests: createRequestDurations(),
     recorder: {
       recordCheck: ({ app_id }: { app_id: string }, rolledBack: number[]) => recorded.push([app_id, rolledBack]),
       storeEvent: async () => undefined,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createDeviceRateLimiter } from '../../src/devices/device-rate-limit.ts'
 
 beforeEach(() => {
-  vi.useFakeTimers()
+  vi.useFakeTimers({ now: 0 })
 })
 afterEach(() => {
   vi.useRealTimers()
