@@ -129,4 +129,28 @@ describe('the settings', () => {
     expect(read).toThrow(name)
     if (value.includes('-')) expect(read).not.toThrow(value)
   })
+
+  it('read a place in a bucket with all that it says', () => {
+    const setting = 's3://artifacts/godwit/eu?endpoint=https://s3.example.com/&sse=aws:kms&kms_key=alias/one'
+    expect(readConfig({ GODWIT_BLOBS: setting }).blobs).toEqual({
+      kind: 's3',
+      location: {
+        bucket: 'artifacts',
+        prefix: 'godwit/eu/',
+        endpoint: 'https://s3.example.com',
+        publicEndpoint: undefined,
+        region: 'us-east-1',
+        isPathStyle: true,
+        encryption: { algorithm: 'aws:kms', kmsKeyId: 'alias/one' },
+      },
+    })
+    expect(readConfig({ GODWIT_BLOBS: 's3://artifacts?region=eu-west-1' }).blobs).toMatchObject({
+      location: { prefix: '', endpoint: undefined, region: 'eu-west-1', isPathStyle: false, encryption: undefined },
+    })
+  })
+
+  it('take no artifacts that a bucket could not hold', () => {
+    const read = () => readConfig({ GODWIT_BLOBS: 's3://artifacts', GODWIT_MAX_ARTIFACT_BYTES: String(2 ** 40) })
+    expect(read).toThrow('GODWIT_MAX_ARTIFACT_BYTES: is at most 83886080000 with a bucket')
+  })
 })
