@@ -4,6 +4,7 @@ import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat } from 
 import { dirname, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { type BlobStore, catchFailure, checkKey, keyPattern, LostBytesError } from './blob-store.ts'
+import { markFolder } from './mark-folder.ts'
 
 const folderPattern = /^[0-9a-z]{2}$/
 
@@ -18,20 +19,24 @@ const hashStepBytes = 256 * 1024
 export async function createDiskBlobStore(options: { dir: string }): Promise<BlobStore> {
   const dir = resolve(options.dir)
   await mkdir(dir, { recursive: true })
+  const requireFolder = await markFolder(dir)
   const toPath = (key: string): string => join(dir, checkKey(key).slice(0, 2), key.slice(2, 4), key)
   return {
     async write(key, { offset, source }) {
+      await requireFolder()
       await using file = await openUnfinished(toUnfinished(toPath(key)), offset)
       const written = await writeAll(file, offset, source)
       await file.sync()
       return { ...written, parts: [] }
     },
     async hash(key, { sizeBytes }) {
+      await requireFolder()
       if (sizeBytes === 0) return createHash('sha256').digest('hex')
       const path = toPath(key)
       return (await hashFile(path, sizeBytes)) ?? (await hashFile(toUnfinished(path), sizeBytes))
     },
     async finish(key, { sizeBytes }) {
+      await requireFolder()
       const path = toPath(key)
       if ((await findFileSize(path)) !== sizeBytes) {
         if (sizeBytes === 0) await createEmpty(toUnfinished(path))
@@ -44,16 +49,19 @@ export async function createDiskBlobStore(options: { dir: string }): Promise<Blo
       await syncFolder(dirname(path))
     },
     async find(key) {
+      await requireFolder()
       const path = toPath(key)
       const sizeBytes = await findFileSize(path)
       if (sizeBytes === undefined) return undefined
       return { sizeBytes, read: async (range) => await openFile(path, range), locate: async () => undefined }
     },
     async discard(key) {
+      await requireFolder()
       await rm(toUnfinished(toPath(key)), { force: true })
     },
     dropParts: async () => {},
     async *list() {
+      await requireFolder()
       for (const first of await listNames(dir, folderPattern)) {
         for (const second of await listNames(join(dir, first), folderPattern)) {
           yield* await listNames(join(dir, first, second), keyPattern)
@@ -61,13 +69,17 @@ export async function createDiskBlobStore(options: { dir: string }): Promise<Blo
       }
     },
     async remove(key) {
+      await requireFolder()
       const path = toPath(key)
       await rm(toUnfinished(path), { force: true })
       await rm(path, { force: true })
     },
     // Whatever is in the folder goes with the row of its blob.
     removeLeftovers: async () => 0,
-    check: async () => await access(dir, constants.R_OK | constants.W_OK),
+    async check() {
+      await requireFolder()
+      await access(dir, constants.R_OK | constants.W_OK)
+    },
   }
 }
 

@@ -38,7 +38,10 @@ beforeAll(async () => {
   whole = join(root, 'whole')
   folder = (await backUp(whole)).manifest.folder
   const files = await readdir(join(whole, 'blobs'), { recursive: true, withFileTypes: true })
-  blobPath = files.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))[0] ?? ''
+  blobPath =
+    files
+      .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+      .map(({ parentPath, name }) => join(parentPath, name))[0] ?? ''
   target = await createEmptyDatabase()
 })
 beforeEach(async () => {
