@@ -75,7 +75,7 @@ export async function openService(options: {
     deps,
     firstAccount,
     close: closeDeps,
-  } = await retryWhileAway(databaseHealth, signal, () => openDeps({ ...opening, databaseHealth }))
+  } = await retryWhileAway({ databaseHealth, signal, log }, () => openDeps({ ...opening, databaseHealth }))
   opened.defer(closeDeps)
   options.onRegistry?.(deps.registry)
   const app = await buildApp(deps, http)
@@ -111,13 +111,17 @@ async function listen(server: Server, { port, host }: Config, reusePort: boolean
 }
 
 /** A database that went away in the middle is waited for again: everything that is done on it may be done twice. */
-async function retryWhileAway<T>(health: DatabaseHealth, signal: AbortSignal, open: () => Promise<T>): Promise<T> {
+async function retryWhileAway<T>(
+  { databaseHealth, signal, log }: { databaseHealth: DatabaseHealth; signal: AbortSignal; log: Logger },
+  open: () => Promise<T>,
+): Promise<T> {
   for (;;) {
-    await health.untilBack(signal)
+    await databaseHealth.untilBack(signal)
     try {
       return await open()
     } catch (error) {
       if (!isDatabaseUnavailable(error) || isRefusedForGood(error)) throw error
+      log.warn({ reason: (error as Error).message }, 'the database was lost while the service started; trying again')
     }
     await sleep(retryMs, undefined, { signal })
   }

@@ -49,8 +49,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   )
 }
 
-/** What waiting does not mend: a wrong password (28), no such database (3D000), no TLS, a certificate that is not trusted. */
+/**
+ * What waiting does not mend: a wrong password (28), no such database (3D000), a pooler that refuses our time limits (08P01),
+ * no TLS, a certificate that is not trusted.
+ */
 export function isRefusedForGood(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError && /^(28|3D000)/.test(error.code ?? '')) return true
+  if (error instanceof pg.DatabaseError && /^(28|3D000|08P01)/.test(error.code ?? '')) return true
   return !isDatabaseUnavailable(error)
 }
