@@ -82,8 +82,7 @@ function openWorker(options: WorkerOptions): Worker {
       await db.destroy()
       await partitionDb.destroy()
       await health.stop()
-      process.removeAllListeners('disconnect')
-      process.disconnect()
+      process.exit()
     },
   }
 }

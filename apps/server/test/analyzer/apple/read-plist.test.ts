@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { UnanalyzableError } from '../../../src/analyzer/app-facts.ts'
 import { findDictionary, findText, findTexts, readPlist } from '../../../src/analyzer/apple/read-plist.ts'
-import { expectQuick } from '../executables/expect-quick.ts'
 import { mutate } from '../executables/mutate.ts'
+import { expectQuick } from '../expect-quick.ts'
 import {
   buildArray,
   buildBinaryPlist,

@@ -6,8 +6,8 @@ import { findDesktopApp } from '../../../src/analyzer/desktop/find-desktop-app.t
 import { readDesktopApp } from '../../../src/analyzer/desktop/read-desktop-app.ts'
 import { buildPng, decodePixels, fill } from '../apple/build-images.ts'
 import { buildElf, buildPe } from '../executables/build-executables.ts'
-import { expectQuick } from '../executables/expect-quick.ts'
 import { mutate } from '../executables/mutate.ts'
+import { expectQuick } from '../expect-quick.ts'
 import { createArchive, createFiles } from '../memory-archive.ts'
 
 type Contents = Record<string, Buffer | string>

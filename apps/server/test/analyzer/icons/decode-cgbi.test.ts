@@ -11,8 +11,8 @@ import {
   type ImageInput,
   type Rgba,
 } from '../apple/build-images.ts'
-import { expectQuick } from '../executables/expect-quick.ts'
 import { mutate } from '../executables/mutate.ts'
+import { expectQuick } from '../expect-quick.ts'
 
 /** Of these alphas 255 is a multiple, so that colours survive to be multiplied and divided by them. */
 const alphas = [255, 51, 85, 17]
