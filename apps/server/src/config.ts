@@ -62,6 +62,7 @@ const Environment = z
     HOST: z.string().default('0.0.0.0'),
     DATABASE_URL: PostgresUrl.optional(),
     DATABASE_DIRECT_URL: PostgresUrl.optional(),
+    DATABASE_REPLICA_URL: PostgresUrl.optional(),
     GODWIT_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1000).default(10),
     GODWIT_STATEMENT_TIMEOUT_SECONDS: z.coerce.number().int().min(1).max(3600).default(15),
     GODWIT_ROLE: List.pipe(z.array(z.enum(roles)).min(1)).default([...roles]),
@@ -138,6 +139,7 @@ const Environment = z
     if (settings.GODWIT_WORKERS > 1 && process.platform !== 'linux')
       context.addIssue({ code: 'custom', path: ['GODWIT_WORKERS'], message: 'more than one needs Linux' })
     if (settings.DATABASE_DIRECT_URL !== undefined) require('DATABASE_URL', 'is needed with DATABASE_DIRECT_URL')
+    if (settings.DATABASE_REPLICA_URL !== undefined) require('DATABASE_URL', 'is needed with DATABASE_REPLICA_URL')
     if (settings.GODWIT_GOOGLE_CLIENT_ID !== undefined)
       require('GODWIT_GOOGLE_CLIENT_SECRET', 'is needed with GODWIT_GOOGLE_CLIENT_ID')
     if (settings.GODWIT_MICROSOFT_CLIENT_ID !== undefined)
@@ -174,6 +176,8 @@ export type Config = {
   databaseUrl: string | undefined
   /** Past a pooler that shares connections between transactions, which `databaseUrl` then is. */
   databaseDirectUrl: string | undefined
+  /** A standby that what devices are answered from may be read of. */
+  databaseReplicaUrl: string | undefined
   /** The control door may have so many; a statement may take so long. */
   databaseConnections: number
   statementTimeoutMs: number
@@ -247,6 +251,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     host: settings.HOST,
     databaseUrl: settings.DATABASE_URL,
     databaseDirectUrl: settings.DATABASE_DIRECT_URL,
+    databaseReplicaUrl: settings.DATABASE_REPLICA_URL,
     databaseConnections: settings.GODWIT_DATABASE_CONNECTIONS,
     statementTimeoutMs: settings.GODWIT_STATEMENT_TIMEOUT_SECONDS * 1000,
     roles: new Set(settings.GODWIT_ROLE),

@@ -11,6 +11,7 @@ import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
 import { createDatabaseMeter } from './db/database-meter.ts'
 import { guardPool } from './db/guarded-pool.ts'
 import { migrateToLatest } from './db/migrate.ts'
+import { openReplica } from './db/open-replica.ts'
 import type { Deps } from './deps.ts'
 import { createDeviceIndex } from './devices/device-index.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -56,6 +57,8 @@ export async function createDeps(options: {
   const statementTimeoutMs = config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null
   const openPool = (maxConnections: number) =>
     guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), databaseHealth)
+  const replica = openReplica({ config, log })
+  opened.defer(() => replica?.close())
   const database = createDatabaseMeter({ tracing })
   const pool = openPool(config.databaseConnections)
   const db = createDb(pool, database)
@@ -84,6 +87,7 @@ export async function createDeps(options: {
   opened.defer(() => sharedCounts.stop())
   const deviceIndex = createDeviceIndex({
     db: deviceDb,
+    replica: replica?.db,
     urls,
     log,
     connectionString: config.databaseDirectUrl ?? connectionString,
@@ -102,6 +106,7 @@ export async function createDeps(options: {
     deviceIndex,
     database,
     databaseHealth,
+    replicaHealth: replica?.health,
     blobs,
     analyzer,
     jobs,

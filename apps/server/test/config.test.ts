@@ -85,6 +85,7 @@ describe('the settings', () => {
     ['PORT', '70000'],
     ['DATABASE_URL', 'mysql://db'],
     ['DATABASE_DIRECT_URL', 'postgres://direct-without-the-other/godwit'],
+    ['DATABASE_REPLICA_URL', 'postgres://replica-without-the-primary/godwit'],
     ['GODWIT_ROLE', 'device,web-server'],
     ['GODWIT_WORKERS', '0'],
     ['GODWIT_DRAIN_SECONDS', '-1'],

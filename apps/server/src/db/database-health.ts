@@ -29,11 +29,14 @@ export type DatabaseHealth = {
   stop: () => Promise<void>
 }
 
+/** A replica that was promoted goes its own way, and a primary that is a standby takes no writes: neither is used. */
 export function watchDatabase(options: {
   connectionString: string
+  is?: 'primary' | 'replica'
   log: Pick<Logger, 'info' | 'error'>
 }): DatabaseHealth {
-  const { connectionString, log } = options
+  const { connectionString, log, is = 'primary' } = options
+  const name = is === 'primary' ? 'the database' : 'the replica of the database'
   const stopping = new AbortController()
   const asked = Promise.withResolvers<void>()
   const reactions: ((fault: DatabaseUnavailableError) => void)[] = []
@@ -66,7 +69,8 @@ export function watchDatabase(options: {
     client ??= await connect()
     const question = client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
     const { rows } = await within(timeoutMs(), question)
-    if (rows[0]?.standby === true) throw new DatabaseUnavailableError('the database is a standby')
+    if (rows[0]?.standby !== (is === 'replica'))
+      throw new DatabaseUnavailableError(is === 'primary' ? 'the database is a standby' : 'it is no standby')
   }
   const probe = async () => {
     const wasConnected = client !== undefined
@@ -90,7 +94,7 @@ export function watchDatabase(options: {
     if ((error as Partial<pg.DatabaseError>).code === tooManyConnections && fault === undefined) return
     const wasThere = fault === undefined
     const reason = describe(error)
-    if (fault?.message !== reason) log.error({ reason }, 'the database does not answer')
+    if (fault?.message !== reason) log.error({ reason }, `${name} does not answer`)
     fault = error instanceof DatabaseUnavailableError ? error : new DatabaseUnavailableError(reason, { cause: error })
     if (isRefusedForGood(error)) for (const { reject } of waiting.splice(0)) reject(error)
     if (!wasThere) return
@@ -101,8 +105,7 @@ export function watchDatabase(options: {
     if (fault === undefined) return
     fault = undefined
     failures = 0
-    if (hasAnswered)
-      log.info({ seconds: Math.round((performance.now() - lostAt) / 100) / 10 }, 'the database answers again')
+    if (hasAnswered) log.info({ seconds: Math.round((performance.now() - lostAt) / 100) / 10 }, `${name} answers again`)
     hasAnswered = true
     for (const { resolve } of waiting.splice(0)) resolve()
   }

@@ -6,7 +6,7 @@ import { createAnswersCache } from './answers-cache.ts'
 import { type Answer, type AppAnswers, buildAppAnswers, findAnswer } from './app-answers.ts'
 import { createAppChangeListener } from './app-change-listener.ts'
 import { createAppVersions } from './app-versions.ts'
-import { findDeviceApp } from './queries.ts'
+import { createDeviceAppReader, type DeviceAppReader } from './device-app-reader.ts'
 
 /** The list of versions is read this often, in case that a notification was lost, */
 const refreshMs = 5000
@@ -25,23 +25,33 @@ export type DeviceIndex = {
   start: () => Promise<void>
   stop: () => Promise<void>
   /** `ageMs`: since it was known to agree with the database. */
-  measure: () => { apps: number; ageMs: number; loadedApps: number; sizeBytes: number; loads: number }
+  measure: () => {
+    apps: number
+    ageMs: number
+    loadedApps: number
+    sizeBytes: number
+    loads: number
+    replicaReads: ReturnType<DeviceAppReader['measure']>
+  }
 }
 
 export function createDeviceIndex(options: {
   db: Db
+  /** May be behind: what is too old there is read of `db`. */
+  replica?: Db | undefined
   urls: UrlSigner
   log: Logger
   connectionString: string
   /** What other instances tell on the same connection of the limits. */
   onCounts?: (payload: string) => void
 }): DeviceIndex {
-  const { db, urls, log, connectionString } = options
+  const { db, replica, urls, log, connectionString } = options
   const versions = createAppVersions(db)
+  const reader = createDeviceAppReader({ db, replica })
   const stopping = new AbortController()
 
   const load = async (appId: string) => {
-    const app = await findDeviceApp(db, { appId })
+    const app = await reader.read(appId, versions.get(appId) ?? 0)
     if (app === undefined) markChanged(appId, 0)
     // It may have been deleted while it was read.
     if (app === undefined || versions.get(appId) === undefined) return undefined
@@ -116,6 +126,11 @@ export function createDeviceIndex(options: {
       endPause()
       await listener.stop()
     },
-    measure: () => ({ apps: versions.count(), ageMs: versions.ageMs(), ...cache.measure() }),
+    measure: () => ({
+      apps: versions.count(),
+      ageMs: versions.ageMs(),
+      ...cache.measure(),
+      replicaReads: reader.measure(),
+    }),
   }
 }

@@ -7,6 +7,7 @@ import { checkDatabase } from './check-database.ts'
 import { checkFolder } from './check-folder.ts'
 import { checkMail } from './check-mail.ts'
 import { checkPublicUrl } from './check-public-url.ts'
+import { checkReplica } from './check-replica.ts'
 import { withClient } from './database.ts'
 import { type Check, type Finding, runChecks } from './finding.ts'
 
@@ -25,6 +26,9 @@ export async function examine({ config, connectionString, openBlobs }: Patient):
   ]
   if (connectionString !== undefined) {
     checks.push({ name: 'database', run: () => checkDatabase(connectionString) })
+    const { databaseReplicaUrl } = config
+    if (databaseReplicaUrl !== undefined)
+      checks.push({ name: 'replica', run: () => checkReplica(databaseReplicaUrl, connectionString) })
     checks.push({ name: 'jobs', run: () => checkBacklog(connectionString) })
   }
   return await runChecks(checks)

@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client'
 import type { MeasuredBlobStore } from '../blobs/measured-blob-store.ts'
 import type { DatabaseHealth } from '../db/database-health.ts'
 import type { DatabaseMeter } from '../db/database-meter.ts'
+import type { DeviceIndex } from '../devices/device-index.ts'
 import { addCounter, addGauge, addHistogram } from './prometheus-figures.ts'
 
 export function registerDatabase(
@@ -71,6 +72,31 @@ export function registerDatabase(
       const errors = new Map([['none', 0], ...measure().errors])
       return [...errors].map(([sqlstateClass, value]) => ({ labels: { sqlstate_class: sqlstateClass }, value }))
     },
+  )
+}
+
+export function registerReplica(
+  registry: Registry,
+  health: Pick<DatabaseHealth, 'fault'>,
+  { measure }: Pick<DeviceIndex, 'measure'>,
+): void {
+  addGauge(
+    registry,
+    {
+      name: 'godwit_replica_up',
+      help: 'Whether the read replica of the database answers this process.',
+      aggregator: 'min',
+    },
+    () => (health.fault() === undefined ? 1 : 0),
+  )
+  addCounter(
+    registry,
+    {
+      name: 'godwit_replica_reads_total',
+      help: 'Apps read of the replica: used, behind (it lacked the last change) or failed. The primary is read for the last two.',
+      labelNames: ['result'],
+    },
+    () => Object.entries(measure().replicaReads ?? {}).map(([result, value]) => ({ labels: { result }, value })),
   )
 }
 

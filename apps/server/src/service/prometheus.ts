@@ -11,7 +11,7 @@ import type { RequestDurations } from '../http/request-durations.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { registerActivityStore, registerDeviceIndex, registerRecorder } from './prometheus-devices.ts'
 import { addGauge, addHistogram } from './prometheus-figures.ts'
-import { registerBlobs, registerDatabase } from './prometheus-storage.ts'
+import { registerBlobs, registerDatabase, registerReplica } from './prometheus-storage.ts'
 import { registerAnalyzer, registerJobs } from './prometheus-work.ts'
 
 /** Gauges that end in `_total`, as only counters may: a sum over their types says the same. */
@@ -25,6 +25,7 @@ export function createRegistry(sources: {
   deviceIndex: Pick<DeviceIndex, 'measure'>
   database: Pick<DatabaseMeter, 'measure'>
   databaseHealth: Pick<DatabaseHealth, 'fault'>
+  replicaHealth: Pick<DatabaseHealth, 'fault'> | undefined
   blobs: Pick<MeasuredBlobStore, 'measure'>
   analyzer: Pick<MeasuredAnalyzer, 'measure'>
   jobs: Pick<Jobs, 'count' | 'measure'>
@@ -38,6 +39,7 @@ export function createRegistry(sources: {
   registerActivityStore(registry, sources.activityStore)
   registerDeviceIndex(registry, sources.deviceIndex)
   registerDatabase(registry, sources.database, sources.databaseHealth)
+  if (sources.replicaHealth !== undefined) registerReplica(registry, sources.replicaHealth, sources.deviceIndex)
   registerBlobs(registry, sources.blobs)
   registerJobs(registry, sources.jobs)
   registerAnalyzer(registry, sources.analyzer)

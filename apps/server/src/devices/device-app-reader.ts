@@ -1,0 +1,47 @@
+import type { Db } from '../db/connection.ts'
+import { type DeviceApp, findDeviceApp } from './queries.ts'
+
+/** From then on the primary is asked: a change is live within a second, whatever the replica does. */
+const replicaPatienceMs = 300
+
+/** How reads of the replica ended. `behind`: it lacked the change that was asked for, and the primary was read. */
+export type ReplicaReads = { used: number; behind: number; failed: number }
+
+export type DeviceAppReader = {
+  /** At least as new as `version`. undefined: there is no such app. */
+  read: (appId: string, version: number) => Promise<DeviceApp | undefined>
+  /** undefined: there is no replica. */
+  measure: () => Readonly<ReplicaReads> | undefined
+}
+
+/** Reads what devices are answered from of a replica where that is as new as is known to be needed, else of the primary. */
+export function createDeviceAppReader({ db, replica }: { db: Db; replica: Db | undefined }): DeviceAppReader {
+  if (replica === undefined) {
+    return { read: (appId) => findDeviceApp(db, { appId }), measure: () => undefined }
+  }
+  const reads: ReplicaReads = { used: 0, behind: 0, failed: 0 }
+
+  const readReplica = async (appId: string, version: number): Promise<DeviceApp | undefined> => {
+    try {
+      const app = await giveUpLate(findDeviceApp(replica, { appId }))
+      const isUsable = app !== undefined && app.device_version >= version
+      reads[isUsable ? 'used' : 'behind'] += 1
+      return isUsable ? app : undefined
+    } catch {
+      // That it is away is logged by who watches it.
+      reads.failed += 1
+      return undefined
+    }
+  }
+  return {
+    // An app that a replica lacks may be new: only the primary knows that it is gone.
+    read: async (appId, version) => (await readReplica(appId, version)) ?? (await findDeviceApp(db, { appId })),
+    measure: () => reads,
+  }
+}
+
+async function giveUpLate<T>(read: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error('the replica is slow')), replicaPatienceMs)
+  return await Promise.race([read, late]).finally(() => clearTimeout(timer))
+}
