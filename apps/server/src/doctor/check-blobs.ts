@@ -5,7 +5,9 @@ import { describe, type Finding } from './finding.ts'
 import { randomHex } from './random-hex.ts'
 
 const check = 'blobs'
-const sizeBytes = 64 * 1024
+/** A bucket keeps unfinished blobs in parts of 8 MiB, and makes one of them in another way than of a single one. */
+const pieceSizes = [8 * 1024 ** 2, 64 * 1024]
+const sizeBytes = pieceSizes.reduce((sum, size) => sum + size, 0)
 const range = { start: 1000, end: 1999 }
 
 /** Stores a blob in two pieces, as uploads come, reads a part of it, and removes it. */
@@ -24,15 +26,17 @@ export async function checkBlobs(openStore: () => Promise<BlobStore>): Promise<F
 async function probe(blobs: BlobStore): Promise<void> {
   const key = randomHex()
   const bytes = randomBytes(sizeBytes)
-  const half = sizeBytes / 2
   let parts: Parts = []
+  let offset = 0
   try {
-    for (const offset of [0, half]) {
-      const source = yieldOnce(bytes.subarray(offset, offset + half))
+    for (const pieceBytes of pieceSizes) {
+      const source = yieldOnce(bytes.subarray(offset, offset + pieceBytes))
       const written = await blobs.write(key, { offset, parts, source })
       const { writtenBytes, failure } = written
-      if (writtenBytes !== half) throw new Error(`${writtenBytes} of ${half} bytes were stored`, { cause: failure })
+      if (writtenBytes !== pieceBytes)
+        throw new Error(`${writtenBytes} of ${pieceBytes} bytes were stored`, { cause: failure })
       parts = written.parts
+      offset += pieceBytes
     }
     await blobs.finish(key, { sizeBytes, sha256: createHash('sha256').update(bytes).digest('hex'), parts })
     const found = await blobs.find(key)
@@ -40,9 +44,12 @@ async function probe(blobs: BlobStore): Promise<void> {
     const read = await buffer(await found.read(range))
     if (!read.equals(bytes.subarray(range.start, range.end + 1)))
       throw new Error('other bytes are read than were written')
-  } finally {
-    await blobs.remove(key)
+  } catch (error) {
+    // What failed first is told, and not that this fails as well.
+    await blobs.remove(key).catch(() => undefined)
+    throw error
   }
+  await blobs.remove(key)
   if ((await blobs.find(key)) !== undefined) throw new Error('what was removed is still there')
 }
 

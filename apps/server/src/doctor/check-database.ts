@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { findLastMigration } from '../backup/catalog.ts'
+import type { Config } from '../config.ts'
 import { findLatestMigration, isKnownMigration } from '../db/migrate.ts'
 import { readRow, withClient } from './database.ts'
 import { describe, type Finding } from './finding.ts'
@@ -12,15 +13,17 @@ const slowMs = 20
 const clockWarningMs = 2000
 /** One-time codes are refused then. */
 const clockFailureMs = 30_000
-/** What an instance opens at most. */
-const connectionsPerInstance = 25
+/** What a process opens besides those for the API: devices 4, counting 5, notifications 1, health 2. */
+const otherConnections = 12
 const longTransactionMinutes = 15
 
-export async function checkDatabase(connectionString: string): Promise<Finding[]> {
+type Pools = Pick<Config, 'databaseConnections' | 'workers'>
+
+export async function checkDatabase(connectionString: string, pools: Pools): Promise<Finding[]> {
   try {
     return await withClient(connectionString, async (client) => {
       const findings = [await checkVersion(client), await checkEncryption(client), await checkLatency(client)]
-      findings.push(await checkSchema(client), await checkConnections(client), await checkTransactions(client))
+      findings.push(await checkSchema(client), await checkConnections(client, pools), await checkTransactions(client))
       return [...findings, await checkDatabaseClock(client)]
     })
   } catch (error) {
@@ -106,15 +109,18 @@ async function checkSchema(client: pg.Client): Promise<Finding> {
   }
 }
 
-async function checkConnections(client: pg.Client): Promise<Finding> {
+/** Of `pg_stat_activity` an account without special rights does not see enough to count the sessions of others. */
+async function checkConnections(client: pg.Client, { databaseConnections, workers }: Pools): Promise<Finding> {
   const { used, free } = await readRow<{ used: string; free: string }>(
     client,
-    `select count(*) as used, current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-      - count(*) as free from pg_stat_activity where backend_type = 'client backend'`,
+    `select sum(numbackends) as used, current_setting('max_connections')::int
+      - current_setting('superuser_reserved_connections')::int
+      - coalesce(current_setting('reserved_connections', true)::int, 0) - sum(numbackends) as free from pg_stat_database`,
   )
   const found = `${used} connections are open, ${free} more are possible`
-  if (Number(free) >= connectionsPerInstance) return { check, result: 'ok', found }
-  const mend = `Raise max_connections: an instance opens up to ${connectionsPerInstance}.`
+  const perInstance = workers * (databaseConnections + otherConnections)
+  if (Number(free) >= perInstance) return { check, result: 'ok', found }
+  const mend = `Raise max_connections: with these settings an instance opens up to ${perInstance}.`
   return { check, result: 'warning', found, mend }
 }
 

@@ -19,13 +19,13 @@ export async function examine({ config, connectionString, openBlobs }: Patient):
     connectionString === undefined ? undefined : findUrlSigner(config, connectionString).catch(() => undefined)
   const checks: Check[] = [
     { name: 'data folder', run: () => checkFolder('data folder', config.dataDir) },
-    { name: 'blobs', run: () => checkBlobs(openBlobs) },
+    { name: 'blobs', timeoutMs: 60_000, run: () => checkBlobs(openBlobs) },
     { name: 'public URL', run: async () => await checkPublicUrl(config, await signer) },
     { name: 'mail', run: () => checkMail(config) },
     { name: 'spool', run: () => checkSpool(config) },
   ]
   if (connectionString !== undefined) {
-    checks.push({ name: 'database', run: () => checkDatabase(connectionString) })
+    checks.push({ name: 'database', run: () => checkDatabase(connectionString, config) })
     const { databaseReplicaUrl } = config
     if (databaseReplicaUrl !== undefined)
       checks.push({ name: 'replica', run: () => checkReplica(databaseReplicaUrl, connectionString) })

@@ -1,10 +1,10 @@
 /** What a check has seen. `mend` says what to do about it; a warning is worth a look, a failure keeps something from working. */
 export type Finding = { check: string; result: 'ok' | 'warning' | 'failure'; found: string; mend?: string }
 
-export type Check = { name: string; run: () => Promise<Finding[]> }
+export type Check = { name: string; timeoutMs?: number; run: () => Promise<Finding[]> }
 
-/** What a check may take: one that hangs must not keep the others from being told. */
-const timeoutMs = 10_000
+/** What a check may take unless it says so: one that hangs must not keep the others from being told. */
+const defaultTimeoutMs = 10_000
 
 /** All at once. A check that throws, or does not end, is a failure by itself. */
 export async function runChecks(checks: Check[]): Promise<Finding[]> {
@@ -12,7 +12,7 @@ export async function runChecks(checks: Check[]): Promise<Finding[]> {
   return findings.flat()
 }
 
-async function runCheck({ name, run }: Check): Promise<Finding[]> {
+async function runCheck({ name, timeoutMs = defaultTimeoutMs, run }: Check): Promise<Finding[]> {
   const { promise: tooLate, resolve } = Promise.withResolvers<Finding[]>()
   const failWith = (found: string): Finding[] => [{ check: name, result: 'failure', found }]
   const timer = setTimeout(() => resolve(failWith(`did not answer within ${timeoutMs / 1000} s`)), timeoutMs)

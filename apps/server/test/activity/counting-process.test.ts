@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readSamples } from '../service/read-metrics.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
 import { createTestDatabase } from '../support/test-database.ts'
@@ -59,6 +60,16 @@ describe.runIf(process.platform === 'linux')('the process that counts devices', 
     expect([...answers]).toSatisfy((others: number[]) => others.every((status) => status === 503))
   })
 
+  it('is told of as late while it hangs', async () => {
+    const lag = async () => (await readSamples(server.baseUrl)).godwit_activity_lag_seconds
+    const [counting = 0] = await listCountingProcesses(server.pid())
+    await expect.poll(lag, patience).toBeLessThan(3)
+    process.kill(counting, 'SIGSTOP')
+    await expect.poll(lag, patience).toBeGreaterThan(4)
+    process.kill(counting, 'SIGCONT')
+    await expect.poll(lag, patience).toBeLessThan(3)
+  })
+
   it('goes on counting when only it is told to stop, and ends with the service', async () => {
     const [counting = 0] = await listCountingProcesses(server.pid())
     process.kill(counting, 'SIGTERM')
@@ -67,6 +78,16 @@ describe.runIf(process.platform === 'linux')('the process that counts devices', 
     expect(await countDevices()).toBe(3)
     expect(await listCountingProcesses(server.pid())).toEqual([counting])
     await server.kill()
+    await expect.poll(() => isRunning(counting), patience).toBe(false)
+  })
+
+  it('does not keep the service from stopping when it hangs', async () => {
+    await server.start()
+    await countDevices()
+    const [counting = 0] = await listCountingProcesses(server.pid())
+    process.kill(counting, 'SIGSTOP')
+    server.signal('SIGTERM')
+    expect(await server.exited()).toBe(0)
     await expect.poll(() => isRunning(counting), patience).toBe(false)
   })
 })

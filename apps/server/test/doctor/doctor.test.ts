@@ -100,6 +100,11 @@ describe('doctor', () => {
     expect(duringOutage).toContainEqual(expect.stringMatching('^database: .* is not currently accepting connections'))
   })
 
+  it('finds that PostgreSQL has no room for the connections that the settings allow', async () => {
+    const { text } = await examine({ GODWIT_DATABASE_CONNECTIONS: '500', GODWIT_WORKERS: '2' })
+    expect(text).toContain('with these settings an instance opens up to 1024')
+  })
+
   it('finds that the password of the database is wrong', async () => {
     const url = new URL(service.connectionString)
     url.password = 'wrong'

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { StoreMeasures } from '../activity-store.ts'
 import { compactApp } from './compact-app.ts'
 import { finishUnits, tidyApp } from './maintain-app.ts'
 import { listAppsWithSegments } from './queries.ts'
 import type { StoreContext } from './store-context.ts'
+import type { WorkerMeasures } from './worker-protocol.ts'
 
 /** Whoever asks compacts too: this only keeps the log short while nobody asks. */
 const pauseMs = 1000
@@ -15,16 +15,18 @@ const roundsPerTurn = 4
 /** Compacts what is committed, for as long as the service runs. A failure is tried again after the next pause. */
 export function startCompacting(
   context: StoreContext,
-  report: (measures: Omit<StoreMeasures, 'questions'>) => void,
+  report: (measures: WorkerMeasures) => void,
 ): { stop: () => Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping
-  let lagMs = 0
+  /** All observations from before are compacted, as far as was seen last (Unix ms). */
+  let countedUntilMs = Date.now()
   const failing = new Set<string | undefined>()
 
   const compactAll = async () => {
+    const askedAtMs = Date.now()
     const apps = await listAppsWithSegments(context.db)
-    lagMs = Math.max(0, ...apps.map(({ oldest }) => Date.now() - oldest.getTime()))
+    countedUntilMs = Math.min(askedAtMs, ...apps.map(({ oldest }) => oldest.getTime()))
     for (const { app_id: appId } of apps) await attempt(() => compactInTurn(appId), appId)
   }
   const compactInTurn = async (appId: string) => {
@@ -61,7 +63,7 @@ export function startCompacting(
       }
       const { units, states, compactions, compactedObservations, dropped } = context
       const held = { unitBytes: units.sizeBytes(), stateBytes: states.sizeBytes() }
-      report({ compactions, compactedObservations, dropped, lagMs, ...held })
+      report({ compactions, compactedObservations, dropped, countedUntilMs, ...held })
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }

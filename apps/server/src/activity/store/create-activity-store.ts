@@ -3,8 +3,16 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { AppError } from '../../errors.ts'
-import type { ActivityStore, StoreMeasures } from '../activity-store.ts'
-import type { CallError, FromWorker, MethodName, ToWorker, WorkerMethods, WorkerOptions } from './worker-protocol.ts'
+import type { ActivityStore } from '../activity-store.ts'
+import type {
+  CallError,
+  FromWorker,
+  MethodName,
+  ToWorker,
+  WorkerMeasures,
+  WorkerMethods,
+  WorkerOptions,
+} from './worker-protocol.ts'
 
 /** Calls that may wait for the worker. It answers one after the other. */
 const maxQuestions = 64
@@ -13,6 +21,10 @@ const ofBegunImports = new Set<MethodName>(['continueImport', 'finishImport', 'a
 /** A piece of an import that is sent at once: 15 ms of the worker's time. */
 const maxPieceBytes = 1024 ** 2
 const restartMs = 1000
+/** One that hangs must not keep the service from its end: what is half-done, the database undoes. */
+const stopPatienceMs = 10_000
+/** Before the first one has told. */
+const nothingMeasured = { compactions: 0, compactedObservations: 0, dropped: 0, unitBytes: 0, stateBytes: 0 }
 
 type Call = { resolve: (value: unknown) => void; reject: (error: unknown) => void }
 
@@ -52,13 +64,14 @@ export function createActivityStore(options: {
   let worker: ChildProcess | undefined
   let ended: Promise<void> = Promise.resolve()
   let isStopping = false
-  let measures: Omit<StoreMeasures, 'questions'> | undefined
+  let measures: WorkerMeasures | undefined
 
   const start = () => {
     if (worker !== undefined || isStopping) return
     // In a session of its own: Ctrl-C at a terminal is for the service, which then tells it to stop.
     const started = fork(program, [], { serialization: 'advanced', detached: true, execArgv: [] })
     worker = started
+    measures ??= { ...nothingMeasured, countedUntilMs: Date.now() }
     started.send({ start: workerOptions } satisfies ToWorker, ignoreFailure)
     started.on('message', (message: FromWorker) => {
       if ('log' in message) log[message.log](message.fields, message.message)
@@ -129,12 +142,18 @@ export function createActivityStore(options: {
     stop: async () => {
       isStopping = true
       worker?.send({ stop: true } satisfies ToWorker, ignoreFailure)
+      const { promise: late, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, stopPatienceMs)
+      await Promise.race([ended, late.then(() => worker?.kill('SIGKILL'))])
+      clearTimeout(timer)
       await ended
     },
-    measure: () => ({
-      ...(measures ?? { compactions: 0, compactedObservations: 0, dropped: 0, lagMs: 0, unitBytes: 0, stateBytes: 0 }),
-      questions: calls.size,
-    }),
+    measure: () => {
+      const nowMs = Date.now()
+      const { countedUntilMs, ...others } = measures ?? { ...nothingMeasured, countedUntilMs: nowMs }
+      // Grows while nothing is heard of the process: what it last told would look as if all were well.
+      return { ...others, lagMs: Math.max(0, nowMs - countedUntilMs), questions: calls.size }
+    },
   }
 }
 

@@ -28,6 +28,9 @@ export type ToWorker =
   | { call: number; method: MethodName; input: unknown; nowMs: number }
   | { stop: true }
 
+/** `countedUntilMs`: all observations from before are compacted (Unix ms of this machine). */
+export type WorkerMeasures = Omit<StoreMeasures, 'questions' | 'lagMs'> & { countedUntilMs: number }
+
 export type CallError =
   | { code: ErrorCode; details: string | undefined; retryAfterSeconds: number | undefined }
   | { message: string; stack: string | undefined }
@@ -36,4 +39,4 @@ export type FromWorker =
   | { call: number; value: unknown }
   | { call: number; error: CallError }
   | { log: 'info' | 'warn' | 'error'; fields: object; message: string }
-  | { measures: Omit<StoreMeasures, 'questions'> }
+  | { measures: WorkerMeasures }
