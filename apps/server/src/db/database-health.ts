@@ -96,7 +96,10 @@ export function watchDatabase(options: {
     const reason = describe(error)
     if (fault?.message !== reason) log.error({ reason }, `${name} does not answer`)
     fault = error instanceof DatabaseUnavailableError ? error : new DatabaseUnavailableError(reason, { cause: error })
-    if (isRefusedForGood(error)) for (const { reject } of waiting.splice(0)) reject(error)
+    if (isRefusedForGood(error)) {
+      const refusal = new Error(`DATABASE_URL cannot be used: ${reason}`)
+      for (const { reject } of waiting.splice(0)) reject(refusal)
+    }
     if (!wasThere) return
     lostAt = performance.now()
     for (const react of reactions) react(fault)
