@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
 import { createRecorder } from './activity/recorder.ts'
 import { createActivityStore } from './activity/store/create-activity-store.ts'
 import { measureAnalyzer } from './analysis/measured-analyzer.ts'
@@ -20,7 +21,7 @@ import { createSharedCounts } from './http/shared-counts.ts'
 import { createIdentityProviders } from './identity-providers/identity-provider.ts'
 import { createJobs } from './jobs/jobs.ts'
 import { findOrCreateSecret } from './server-secrets.ts'
-import { createRegistry } from './service/prometheus.ts'
+import { createProcessRegistry, createRegistry } from './service/prometheus.ts'
 import { createAccessTokens } from './sessions/access-tokens.ts'
 import { createSigningKeys } from './sessions/signing-keys.ts'
 import { createSignInLimits } from './sign-in/limits.ts'
@@ -43,6 +44,7 @@ export async function createDeps(options: {
   databaseHealth?: DatabaseHealth
   clock?: () => Date
   isServing?: () => boolean
+  processRegistry?: Registry
   collectFigures?: () => Promise<string>
 }): Promise<{ deps: Deps; close: () => Promise<void> }> {
   const { config, log, connectionString } = options
@@ -100,12 +102,12 @@ export async function createDeps(options: {
   const signingKeys = createSigningKeys({ db, clock })
   const requests = createRequestDurations()
   const registry = createRegistry({
+    process: options.processRegistry ?? createProcessRegistry(databaseHealth),
     requests,
     recorder,
     activityStore,
     deviceIndex,
     database,
-    databaseHealth,
     replicaHealth: replica?.health,
     blobs,
     analyzer,

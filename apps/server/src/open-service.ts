@@ -19,6 +19,8 @@ import { createHttpServer } from './http/http-server.ts'
 import { createWaitingDoor } from './http/waiting-door.ts'
 import { sendMail } from './mail/send-mail.ts'
 import { removeOrganization, resumeRemovals } from './organizations/remove-organization.ts'
+import { requireMetricsToken } from './service/metrics-token.ts'
+import { createProcessRegistry } from './service/prometheus.ts'
 import { maintainSessions } from './sessions/maintain-sessions.ts'
 import { sweepBlobs } from './transfers/sweep-blobs.ts'
 
@@ -57,7 +59,15 @@ export async function openService(options: {
   await using opened = new AsyncDisposableStack()
   const databaseHealth = watchDatabase({ connectionString, log })
   opened.defer(() => databaseHealth.stop())
-  const http = createHttpServer(createWaitingDoor(() => describeWait(databaseHealth)))
+  const processRegistry = createProcessRegistry(databaseHealth)
+  const waitingDoor = createWaitingDoor({
+    describeWait: () => describeWait(databaseHealth),
+    collectFigures: (headers) => {
+      requireMetricsToken(config, headers)
+      return processRegistry.metrics()
+    },
+  })
+  const http = createHttpServer(waitingDoor)
   await listen(http.server, config, options.sharesPort ?? false)
   // Replaced by `closeGracefully` once there is somebody to be graceful to.
   const closing = opened.adopt(http.server, (server) => void server.close().closeAllConnections())
@@ -75,7 +85,9 @@ export async function openService(options: {
     deps,
     firstAccount,
     close: closeDeps,
-  } = await retryWhileAway({ databaseHealth, signal, log }, () => openDeps({ ...opening, databaseHealth }))
+  } = await retryWhileAway({ databaseHealth, signal, log }, () =>
+    openDeps({ ...opening, databaseHealth, processRegistry }),
+  )
   opened.defer(closeDeps)
   options.onRegistry?.(deps.registry)
   const app = await buildApp(deps, http)
@@ -127,7 +139,7 @@ async function retryWhileAway<T>(
   }
 }
 
-async function openDeps(options: Opening & { databaseHealth: DatabaseHealth }) {
+async function openDeps(options: Opening & { databaseHealth: DatabaseHealth; processRegistry: Registry }) {
   await using opened = new AsyncDisposableStack()
   const { deps, close } = await createDeps(options)
   opened.defer(close)

@@ -5,16 +5,7 @@ import type { DatabaseMeter } from '../db/database-meter.ts'
 import type { DeviceIndex } from '../devices/device-index.ts'
 import { addCounter, addGauge, addHistogram } from './prometheus-figures.ts'
 
-export function registerDatabase(
-  registry: Registry,
-  { measure }: Pick<DatabaseMeter, 'measure'>,
-  health: Pick<DatabaseHealth, 'fault'>,
-): void {
-  addGauge(
-    registry,
-    { name: 'godwit_database_up', help: 'Whether the database answers this process.', aggregator: 'min' },
-    () => (health.fault() === undefined ? 1 : 0),
-  )
+export function registerDatabase(registry: Registry, { measure }: Pick<DatabaseMeter, 'measure'>): void {
   addGauge(
     registry,
     {

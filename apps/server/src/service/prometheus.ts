@@ -17,33 +17,44 @@ import { registerAnalyzer, registerJobs } from './prometheus-work.ts'
 /** Gauges that end in `_total`, as only counters may: a sum over their types says the same. */
 const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
+/** What a process can tell before it has a database. Made once: each watches the event loop for as long as it lives. */
+export function createProcessRegistry(databaseHealth: Pick<DatabaseHealth, 'fault'>): Registry {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  for (const name of misnamed) registry.removeSingleMetric(name)
+  registerBuild(registry)
+  addGauge(
+    registry,
+    { name: 'godwit_database_up', help: 'Whether the database answers this process.', aggregator: 'min' },
+    () => (databaseHealth.fault() === undefined ? 1 : 0),
+  )
+  return registry
+}
+
 /** What `/metrics` tells. Whoever has more to tell adds to it. */
 export function createRegistry(sources: {
+  process: Registry
   requests: Pick<RequestDurations, 'list'>
   recorder: Pick<Recorder, 'measure'>
   activityStore: Pick<ActivityStore, 'measure'>
   deviceIndex: Pick<DeviceIndex, 'measure'>
   database: Pick<DatabaseMeter, 'measure'>
-  databaseHealth: Pick<DatabaseHealth, 'fault'>
   replicaHealth: Pick<DatabaseHealth, 'fault'> | undefined
   blobs: Pick<MeasuredBlobStore, 'measure'>
   analyzer: Pick<MeasuredAnalyzer, 'measure'>
   jobs: Pick<Jobs, 'count' | 'measure'>
 }): Registry {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  for (const name of misnamed) registry.removeSingleMetric(name)
-  registerBuild(registry)
   registerRequests(registry, sources.requests)
   registerRecorder(registry, sources.recorder)
   registerActivityStore(registry, sources.activityStore)
   registerDeviceIndex(registry, sources.deviceIndex)
-  registerDatabase(registry, sources.database, sources.databaseHealth)
+  registerDatabase(registry, sources.database)
   if (sources.replicaHealth !== undefined) registerReplica(registry, sources.replicaHealth, sources.deviceIndex)
   registerBlobs(registry, sources.blobs)
   registerJobs(registry, sources.jobs)
   registerAnalyzer(registry, sources.analyzer)
-  return registry
+  return Registry.merge([sources.process, registry])
 }
 
 function registerBuild(registry: Registry): void {

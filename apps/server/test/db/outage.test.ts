@@ -8,6 +8,7 @@ import { type Config, readConfig } from '../../src/config.ts'
 import { createPool } from '../../src/db/connection.ts'
 import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { openService, type Service } from '../../src/open-service.ts'
+import { readSamples } from '../service/read-metrics.ts'
 import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { createTestDatabase } from '../support/test-database.ts'
@@ -95,11 +96,15 @@ describe('an instance that starts without its database', () => {
     expect(await get('/readyz')).toMatchObject({ status: 503, body: { code: 'unavailable' }, retryAfter: '1' })
     expect(await get('/api/v1/apps')).toMatchObject({ status: 503, body: { code: 'unavailable' }, retryAfter: '1' })
     await expect(check('any')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+    const baseUrl = `http://127.0.0.1:${config.port}`
+    const figures = await readSamples(baseUrl)
+    expect(figures).toMatchObject({ godwit_database_up: 0, process_resident_memory_bytes: expect.any(Number) })
 
     proxy.setMode('pass')
     await expect.poll(() => statusOf('/readyz'), { timeout: 10_000, interval: 20 }).toBe(200)
     expect((await service).firstAccount).toBeDefined()
     expect(await statusOf('/api/v1/apps')).toBe(200)
+    expect(await readSamples(baseUrl)).toMatchObject({ godwit_database_up: 1, godwit_device_index_apps: 0 })
   })
 
   it('waits no longer when it is told to stop', async () => {
