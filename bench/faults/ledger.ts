@@ -3,6 +3,8 @@ import { createAnswerBook } from './answer-book.ts'
 
 /** Of checks that were answered at most this long before a SIGKILL, the observation may be lost. The answer never is. */
 const lossMs = 250
+/** What a killed process had answered may be read so much later; the next one does not answer so soon. */
+const readMs = 1000
 
 export type LedgerRelease = { key: string; appId: string; releaseId: number; version: string }
 export type LedgerUpload = LedgerRelease & { platform: ReleasePlatform; arch: string; sha256: string }
@@ -31,7 +33,7 @@ export function createLedger() {
     /** A process that answers devices was killed. */
     markKilled: () => killsMs.push(performance.now()),
     /** Whether the observation of this check may be gone. */
-    mayBeLost: (atMs: number) => killsMs.some((killedMs) => atMs > killedMs - lossMs && atMs < killedMs + lossMs),
+    mayBeLost: (atMs: number) => killsMs.some((killedMs) => atMs > killedMs - lossMs && atMs < killedMs + readMs),
   }
 }
 

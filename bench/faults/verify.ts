@@ -12,7 +12,7 @@ import { hashOf } from './publisher.ts'
 export type Findings = { lost: string[]; wrong: string[]; lostChecks: number; excusedChecks: number }
 
 /** How long what devices sent may take to be counted. */
-const usualPatienceMs = 30_000
+const usualPatienceMs = 120_000
 
 type Subject = { api: Client; baseUrl: string; databaseUrl: string; ledger: Ledger }
 
