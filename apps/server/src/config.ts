@@ -1,10 +1,18 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import { gitHubActionsIssuer, Plan } from '@godwit/contract'
+import { Plan } from '@godwit/contract'
 import { z } from 'zod'
 import { type BlobsLocation, parseBlobsLocation } from './blobs/blobs-location.ts'
 import type { DownloadOptions } from './blobs/open-blob-store.ts'
 import { maxObjectBytes } from './blobs/s3/location.ts'
+import {
+  type IdentityProviderConfig,
+  listIdentityProviders,
+  requireWholeProviders,
+  type SignUpPolicy,
+  signInSettings,
+} from './identity-providers/sign-in-settings.ts'
+import { List } from './setting-list.ts'
 import { readTracing, type TracingConfig, tracingSettings } from './telemetry/tracing-settings.ts'
 
 const apiKeyPattern = /^sb_api_[A-Za-z0-9_-]{32,128}$/
@@ -17,23 +25,6 @@ const RateLimit = z.union([
     .transform(Number),
 ])
 
-const emailDomain = z.hostname().refine((value) => value.includes('.'), 'must be a domain')
-
-const SignUp = z.union([
-  z.enum(['open', 'invited']),
-  z
-    .string()
-    .transform((value) => splitList(value.toLowerCase()))
-    .pipe(z.array(emailDomain).min(1, 'must be open, invited, or e-mail domains separated by commas')),
-])
-export type SignUpPolicy = z.output<typeof SignUp>
-
-/** https, or http on this machine for trials. */
-const IssuerUrl = z.url({ protocol: /^https?$/ }).refine((value) => {
-  const url = URL.parse(value)
-  return url?.protocol === 'https:' || (url !== null && isLoopback(url.hostname))
-}, 'must be https')
-
 const Blobs = z.string().superRefine((value, context) => {
   try {
     parseBlobsLocation(value, '')
@@ -41,8 +32,6 @@ const Blobs = z.string().superRefine((value, context) => {
     context.addIssue({ code: 'custom', message: (error as Error).message })
   }
 })
-
-const List = z.string().transform(splitList)
 
 const roles = ['control', 'device', 'worker'] as const
 /** `control`: the API, pages, uploads. `device`: what apps ask. `worker`: jobs, and the compaction of what is recorded. */
@@ -101,20 +90,6 @@ const Environment = z
     GODWIT_DEFAULT_PLAN: Plan.default('enterprise'),
     GODWIT_RATE_LIMIT: RateLimit.default(6000),
     GODWIT_TRUSTED_PROXIES: List.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))).default([]),
-    GODWIT_SIGN_UP: SignUp.default('open'),
-    GODWIT_GOOGLE_CLIENT_ID: z.string().optional(),
-    GODWIT_GOOGLE_CLIENT_SECRET: z.string().optional(),
-    GODWIT_MICROSOFT_CLIENT_ID: z.string().optional(),
-    GODWIT_MICROSOFT_CLIENT_SECRET: z.string().optional(),
-    GODWIT_MICROSOFT_TENANT: z
-      .string()
-      .regex(/^[A-Za-z0-9.-]+$/)
-      .default('common'),
-    GODWIT_OIDC_ISSUER: IssuerUrl.optional(),
-    GODWIT_OIDC_CLIENT_ID: z.string().optional(),
-    GODWIT_OIDC_CLIENT_SECRET: z.string().optional(),
-    GODWIT_OIDC_NAME: z.string().max(64).default('single sign-on'),
-    GODWIT_CI_ISSUERS: List.pipe(z.array(IssuerUrl)).default([gitHubActionsIssuer]),
     GODWIT_SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
     GODWIT_MAIL_FROM: z.string().max(320).optional(),
     GODWIT_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(90).max(36_500).default(400),
@@ -129,6 +104,7 @@ const Environment = z
       .string()
       .regex(/^[\w.~+/=-]{16,256}$/, 'must be 16 to 256 letters, digits or . _ ~ + / = -')
       .optional(),
+    ...signInSettings,
     ...tracingSettings,
     GODWIT_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   })
@@ -140,13 +116,7 @@ const Environment = z
       context.addIssue({ code: 'custom', path: ['GODWIT_WORKERS'], message: 'more than one needs Linux' })
     if (settings.DATABASE_DIRECT_URL !== undefined) require('DATABASE_URL', 'is needed with DATABASE_DIRECT_URL')
     if (settings.DATABASE_REPLICA_URL !== undefined) require('DATABASE_URL', 'is needed with DATABASE_REPLICA_URL')
-    if (settings.GODWIT_GOOGLE_CLIENT_ID !== undefined)
-      require('GODWIT_GOOGLE_CLIENT_SECRET', 'is needed with GODWIT_GOOGLE_CLIENT_ID')
-    if (settings.GODWIT_MICROSOFT_CLIENT_ID !== undefined)
-      require('GODWIT_MICROSOFT_CLIENT_SECRET', 'is needed with GODWIT_MICROSOFT_CLIENT_ID')
-    if (settings.GODWIT_OIDC_ISSUER !== undefined) require('GODWIT_OIDC_CLIENT_ID', 'is needed with GODWIT_OIDC_ISSUER')
-    if (settings.GODWIT_OIDC_CLIENT_ID !== undefined)
-      require('GODWIT_OIDC_ISSUER', 'is needed with GODWIT_OIDC_CLIENT_ID')
+    requireWholeProviders(settings, require)
     if (settings.GODWIT_BLOBS.startsWith('s3:') && settings.GODWIT_MAX_ARTIFACT_BYTES > maxObjectBytes) {
       const message = `is at most ${maxObjectBytes} with a bucket`
       context.addIssue({ code: 'custom', path: ['GODWIT_MAX_ARTIFACT_BYTES'], message })
@@ -156,18 +126,6 @@ const Environment = z
     }
     if (settings.GODWIT_SMTP_URL !== undefined) require('GODWIT_MAIL_FROM', 'is needed with GODWIT_SMTP_URL')
   })
-
-/** An OpenID Connect provider that people sign in with. */
-export type IdentityProviderConfig = {
-  /** Part of the URLs of its sign-in. */
-  id: 'google' | 'microsoft' | 'oidc'
-  /** What its button says. */
-  name: string
-  issuer: string
-  clientId: string
-  /** undefined: a public client. */
-  clientSecret: string | undefined
-}
 
 export type Config = {
   port: number
@@ -299,42 +257,4 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     tracing: readTracing(settings),
     logLevel: settings.GODWIT_LOG_LEVEL,
   }
-}
-
-function listIdentityProviders(settings: z.output<typeof Environment>): IdentityProviderConfig[] {
-  const providers: (Omit<IdentityProviderConfig, 'clientId'> & { clientId: string | undefined })[] = [
-    {
-      id: 'google',
-      name: 'Google',
-      issuer: 'https://accounts.google.com',
-      clientId: settings.GODWIT_GOOGLE_CLIENT_ID,
-      clientSecret: settings.GODWIT_GOOGLE_CLIENT_SECRET,
-    },
-    {
-      id: 'microsoft',
-      name: 'Microsoft',
-      issuer: `https://login.microsoftonline.com/${settings.GODWIT_MICROSOFT_TENANT}/v2.0`,
-      clientId: settings.GODWIT_MICROSOFT_CLIENT_ID,
-      clientSecret: settings.GODWIT_MICROSOFT_CLIENT_SECRET,
-    },
-    {
-      id: 'oidc',
-      name: settings.GODWIT_OIDC_NAME,
-      issuer: settings.GODWIT_OIDC_ISSUER ?? '',
-      clientId: settings.GODWIT_OIDC_CLIENT_ID,
-      clientSecret: settings.GODWIT_OIDC_CLIENT_SECRET,
-    },
-  ]
-  return providers.flatMap(({ clientId, ...provider }) => (clientId === undefined ? [] : [{ ...provider, clientId }]))
-}
-
-function splitList(value: string): string[] {
-  return value
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-}
-
-export function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }

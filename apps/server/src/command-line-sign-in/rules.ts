@@ -1,4 +1,4 @@
-import { isLoopback } from '../config.ts'
+import { isLoopback } from '../is-loopback.ts'
 
 /** A code has to be exchanged within this time (seconds are what the client needs; a person does not see it). */
 export const codeLifetimeMs = 60_000

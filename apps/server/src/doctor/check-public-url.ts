@@ -1,4 +1,5 @@
-import { type Config, isLoopback } from '../config.ts'
+import type { Config } from '../config.ts'
+import { isLoopback } from '../is-loopback.ts'
 import type { UrlSigner } from '../transfers/signed-urls.ts'
 import { compareClocks } from './check-database.ts'
 import { describe, type Finding } from './finding.ts'

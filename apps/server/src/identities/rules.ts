@@ -1,4 +1,4 @@
-import type { SignUpPolicy } from '../config.ts'
+import type { SignUpPolicy } from '../identity-providers/sign-in-settings.ts'
 
 /** Whether an e-mail that an identity provider vouches for may have an account of its own. */
 export function canSignUp(policy: SignUpPolicy, input: { email: string; isInvited: boolean }): boolean {

@@ -9,9 +9,9 @@ import {
   None,
 } from 'openid-client'
 import type { Logger } from 'pino'
-import type { IdentityProviderConfig } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { chooseAlgorithms } from './rules.ts'
+import type { IdentityProviderConfig } from './sign-in-settings.ts'
 
 /** An answer of a provider is waited for so long. */
 const timeoutSeconds = 5

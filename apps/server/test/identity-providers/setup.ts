@@ -1,5 +1,6 @@
 import pino from 'pino'
-import type { Config, IdentityProviderConfig } from '../../src/config.ts'
+import type { Config } from '../../src/config.ts'
+import type { IdentityProviderConfig } from '../../src/identity-providers/sign-in-settings.ts'
 import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 
