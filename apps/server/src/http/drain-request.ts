@@ -10,7 +10,10 @@ const maxDrainMs = 30_000
 export function drainRequests(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply) => {
     // Nobody waits any longer for a body that came too slowly.
-    if (reply.statusCode === 408) return
+    if (reply.statusCode === 408) {
+      reply.header('connection', 'close')
+      return
+    }
     // Fastify asks for the connection to be closed when it refuses a body, which would reset it under the answer.
     if (!request.raw.complete) reply.removeHeader('connection')
     drainRequest(request.raw, reply.raw)

@@ -10,12 +10,17 @@ export type RequestBytes = {
   contentLength: number | undefined
 }
 
-/** The bytes that a request carries: its part `file`, or the body as it is. */
-export function readRequestBytes(raw: IncomingMessage): RequestBytes {
+/** What must come while its receiver waits for so long. The slowest uplinks of phones are several times faster. */
+export type LeastRate = { windowMs: number; bytes: number }
+const leastRate: LeastRate = { windowMs: 60_000, bytes: 60 * 1024 }
+
+/** The bytes that a request carries: its part `file`, or the body as it is. Fails when they come too slowly. */
+export function readRequestBytes(raw: IncomingMessage, rate = leastRate): RequestBytes {
   const contentType = raw.headers['content-type'] ?? ''
-  if (isMultipart(contentType)) return { source: readFilePart(raw, contentType), contentLength: undefined }
+  const body = requireRate(readBody(raw), rate)
+  if (isMultipart(contentType)) return { source: readFilePart(body, contentType), contentLength: undefined }
   const contentLength = raw.headers['content-length']
-  return { source: readBody(raw), contentLength: contentLength === undefined ? undefined : Number(contentLength) }
+  return { source: body, contentLength: contentLength === undefined ? undefined : Number(contentLength) }
 }
 
 /** Leaves the request readable when its reader stops early, so that the rest can be drained. */
@@ -24,10 +29,31 @@ function readBody(raw: IncomingMessage): AsyncIterable<Buffer> {
 }
 
 /**
+ * Ends a body that trickles: byte by byte, a few clients could hold connections and uploads for days. Only the wait for the
+ * client counts, not what a slow store takes. One that is silent altogether meets the connection's idle timeout.
+ */
+async function* requireRate(source: AsyncIterable<Buffer>, rate: LeastRate): AsyncGenerator<Buffer> {
+  let waitedMs = 0
+  let arrivedBytes = 0
+  let waitsSinceMs = performance.now()
+  for await (const piece of source) {
+    waitedMs += performance.now() - waitsSinceMs
+    arrivedBytes += piece.length
+    if (waitedMs >= rate.windowMs) {
+      if (arrivedBytes < rate.bytes) throw new AppError('request_timeout', 'the body comes too slowly')
+      waitedMs = 0
+      arrivedBytes = 0
+    }
+    yield piece
+    waitsSinceMs = performance.now()
+  }
+}
+
+/**
  * The bytes of the first part named `file` of multipart/form-data. The parser is fed one piece at a time, and what it
  * made of the piece is handed on before the next one is read, so that memory stays constant.
  */
-async function* readFilePart(raw: IncomingMessage, contentType: string): AsyncGenerator<Buffer> {
+async function* readFilePart(body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<Buffer> {
   const parser = createParser(contentType)
   const pieces: Buffer[] = []
   let part: BusboyFileStream | undefined
@@ -39,7 +65,7 @@ async function* readFilePart(raw: IncomingMessage, contentType: string): AsyncGe
     part ??= stream
   })
   const run = createStepper(parser)
-  for await (const piece of readBody(raw)) {
+  for await (const piece of body) {
     await run((done) => parser.write(piece, done))
     yield* pieces.splice(0)
   }
