@@ -1,5 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
+import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createActivityStore } from '../../src/activity/store/create-activity-store.ts'
+import { readConfig } from '../../src/config.ts'
 import { readSamples } from '../service/read-metrics.ts'
 import { createTestApp } from '../support/publishing.ts'
 import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
@@ -89,5 +92,31 @@ describe.runIf(process.platform === 'linux')('the process that counts devices', 
     server.signal('SIGTERM')
     expect(await server.exited()).toBe(0)
     await expect.poll(() => isRunning(counting), patience).toBe(false)
+  })
+
+  it('ends when only questions have started it and none has come for a while, until the next one', async () => {
+    const openStore = () =>
+      createActivityStore({
+        connectionString: database.connectionString,
+        config: readConfig({}),
+        clock: () => new Date(),
+        log: pino({ level: 'silent' }),
+        idleMs: 1000,
+      })
+    const [compacting, asked] = [openStore(), openStore()]
+    const question = { appId, sinceMs: 0 }
+    try {
+      compacting.start()
+      const versions = await compacting.countVersions(question)
+      const [kept] = await listCountingProcesses(process.pid)
+      expect(await asked.countVersions(question)).toEqual(versions)
+      expect(await listCountingProcesses(process.pid)).toHaveLength(2)
+      await expect.poll(() => listCountingProcesses(process.pid), patience).toEqual([kept])
+      expect(await asked.countVersions(question)).toEqual(versions)
+      expect(await listCountingProcesses(process.pid)).toHaveLength(2)
+    } finally {
+      await Promise.all([compacting.stop(), asked.stop()])
+    }
+    expect(await listCountingProcesses(process.pid)).toEqual([])
   })
 })

@@ -25,6 +25,8 @@ const restartMs = 1000
 const stopPatienceMs = 10_000
 /** Before the first one has told. */
 const nothingMeasured = { compactions: 0, compactedObservations: 0, dropped: 0, unitBytes: 0, stateBytes: 0 }
+/** One that only questions have started ends after so long without any: it keeps what it has read in memory. */
+const idleMs = 10 * 60_000
 
 type Call = { resolve: (value: unknown) => void; reject: (error: unknown) => void }
 
@@ -32,7 +34,7 @@ const program = fileURLToPath(new URL('./worker.ts', import.meta.url))
 
 /**
  * Counts devices in a process of its own, so that no question of however many devices makes a check wait. It starts with
- * the first question, or with `start`, and again when it was lost.
+ * the first question, or with `start`, and again when it was lost. Without `start` it ends when it is not asked for long.
  */
 export function createActivityStore(options: {
   connectionString: string
@@ -48,6 +50,7 @@ export function createActivityStore(options: {
   >
   clock: () => Date
   log: Logger
+  idleMs?: number
 }): ActivityStore {
   const { config, clock, log } = options
   const workerOptions: WorkerOptions = {
@@ -63,7 +66,12 @@ export function createActivityStore(options: {
   let lastCall = 0
   let worker: ChildProcess | undefined
   let ended: Promise<void> = Promise.resolve()
+  /** Of the one before, which has been told to end. */
+  let endedBefore: Promise<void> = Promise.resolve()
   let isStopping = false
+  let isKept = false
+  let runningImports = 0
+  let idleTimer: NodeJS.Timeout | undefined
   let measures: WorkerMeasures | undefined
 
   const start = () => {
@@ -75,28 +83,42 @@ export function createActivityStore(options: {
     started.send({ start: workerOptions } satisfies ToWorker, ignoreFailure)
     started.on('message', (message: FromWorker) => {
       if ('log' in message) log[message.log](message.fields, message.message)
-      else if ('measures' in message) measures = message.measures
-      else settle(message)
+      else if ('call' in message) settle(message)
+      else if (worker === started) measures = message.measures
     })
     ended = new Promise((resolve) => {
       const handleEnd = (reason: object) => {
+        resolve()
         if (worker !== started) return
         worker = undefined
         for (const { reject } of calls.values()) reject(unavailable())
         calls.clear()
         if (!isStopping) {
           log.error(reason, 'the process that counts devices has ended')
-          setTimeout(start, restartMs).unref()
+          if (isKept) setTimeout(start, restartMs).unref()
+          else measures = undefined
         }
-        resolve()
       }
       started.once('error', (error) => handleEnd({ err: error }))
       started.once('exit', (code, signal) => handleEnd({ code, signal }))
     })
   }
+  /** The next question starts another one, also while this one still ends. */
+  const endIdleOne = () => {
+    if (isKept || isStopping || calls.size > 0 || runningImports > 0) return
+    worker?.send({ stop: true } satisfies ToWorker, ignoreFailure)
+    worker = undefined
+    measures = undefined
+    endedBefore = ended
+  }
+  const awaitIdleness = () => {
+    clearTimeout(idleTimer)
+    idleTimer = setTimeout(endIdleOne, options.idleMs ?? idleMs).unref()
+  }
   const settle = (message: Extract<FromWorker, { call: number }>) => {
     const call = calls.get(message.call)
     calls.delete(message.call)
+    awaitIdleness()
     if ('error' in message) call?.reject(readError(message.error))
     else call?.resolve(message.value)
   }
@@ -128,6 +150,7 @@ export function createActivityStore(options: {
     keepRetention: () => call('keepRetention', undefined),
     importObservations: async ({ appId, bytes }) => {
       const id = await call('beginImport', { appId })
+      runningImports += 1
       try {
         for await (const piece of joinPieces(bytes)) {
           await call('continueImport', { id, bytes: piece })
@@ -136,9 +159,15 @@ export function createActivityStore(options: {
       } catch (error) {
         await call('abandonImport', { id }).catch(() => undefined)
         throw error
+      } finally {
+        runningImports -= 1
+        awaitIdleness()
       }
     },
-    start,
+    start: () => {
+      isKept = true
+      start()
+    },
     stop: async () => {
       isStopping = true
       worker?.send({ stop: true } satisfies ToWorker, ignoreFailure)
@@ -146,7 +175,7 @@ export function createActivityStore(options: {
       const timer = setTimeout(resolve, stopPatienceMs)
       await Promise.race([ended, late.then(() => worker?.kill('SIGKILL'))])
       clearTimeout(timer)
-      await ended
+      await Promise.all([ended, endedBefore])
     },
     measure: () => {
       const nowMs = Date.now()
