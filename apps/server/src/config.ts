@@ -58,6 +58,7 @@ const Environment = z
     GODWIT_WORKERS: z
       .union([z.literal('auto').transform(() => availableParallelism()), z.coerce.number().int().min(1).max(256)])
       .default(1),
+    GODWIT_MAX_CONNECTIONS: z.coerce.number().int().min(16).max(1_000_000).default(16_384),
     GODWIT_DRAIN_SECONDS: z.coerce.number().min(0).max(3600).default(0),
     GODWIT_DATA_DIR: z.string().default('.godwit'),
     GODWIT_PUBLIC_URL: z
@@ -142,6 +143,8 @@ export type Config = {
   roles: ReadonlySet<Role>
   /** Processes that share the port. */
   workers: number
+  /** Open to a process at once; one address may have three quarters of them. */
+  maxConnections: number
   /** How long requests are taken after `/readyz` began to fail. */
   drainMs: number
   dataDir: string
@@ -214,6 +217,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     statementTimeoutMs: settings.GODWIT_STATEMENT_TIMEOUT_SECONDS * 1000,
     roles: new Set(settings.GODWIT_ROLE),
     workers: settings.GODWIT_WORKERS,
+    maxConnections: settings.GODWIT_MAX_CONNECTIONS,
     drainMs: settings.GODWIT_DRAIN_SECONDS * 1000,
     dataDir,
     publicUrl: (settings.GODWIT_PUBLIC_URL ?? `http://localhost:${settings.PORT}`).replace(/\/+$/, ''),

@@ -14,13 +14,16 @@ import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
 import { isDatabaseUnavailable, isRefusedForGood } from './db/errors.ts'
 import type { Deps } from './deps.ts'
 import { removeDeviceEvents } from './devices/remove-device-events.ts'
+import { boundConnections } from './http/bound-connections.ts'
 import { closeGracefully } from './http/close-gracefully.ts'
 import { createHttpServer } from './http/http-server.ts'
+import { capConnections, readOpenFileLimit } from './http/open-file-limit.ts'
 import { createWaitingDoor } from './http/waiting-door.ts'
 import { sendMail } from './mail/send-mail.ts'
 import { removeOrganization, resumeRemovals } from './organizations/remove-organization.ts'
 import { requireMetricsToken } from './service/metrics-token.ts'
 import { createProcessRegistry } from './service/prometheus.ts'
+import { registerConnections } from './service/prometheus-connections.ts'
 import { maintainSessions } from './sessions/maintain-sessions.ts'
 import { sweepBlobs } from './transfers/sweep-blobs.ts'
 
@@ -68,6 +71,12 @@ export async function openService(options: {
     },
   })
   const http = createHttpServer(waitingDoor)
+  const connections = boundConnections(http.server, {
+    log,
+    trustedProxies: config.trustedProxies,
+    maxConnections: await chooseMaxConnections(config, log),
+  })
+  registerConnections(processRegistry, connections)
   await listen(http.server, config, options.sharesPort ?? false)
   // Replaced by `closeGracefully` once there is somebody to be graceful to.
   const closing = opened.adopt(http.server, (server) => void server.close().closeAllConnections())
@@ -115,6 +124,18 @@ export async function openService(options: {
 function describeWait(databaseHealth: DatabaseHealth): string {
   const fault = databaseHealth.fault()
   return fault === undefined ? 'The server starts.' : `The server waits for the database: ${fault.message}.`
+}
+
+/** Without a file descriptor left, PostgreSQL and blobs could not be reached either. */
+async function chooseMaxConnections({ maxConnections }: Config, log: Logger): Promise<number> {
+  const openFileLimit = await readOpenFileLimit()
+  const possible = capConnections(maxConnections, openFileLimit)
+  if (possible < maxConnections)
+    log.warn(
+      { openFileLimit, maxConnections, possible },
+      'too few files may be open for so many connections: taking fewer',
+    )
+  return possible
 }
 
 async function listen(server: Server, { port, host }: Config, reusePort: boolean): Promise<void> {

@@ -89,6 +89,7 @@ describe('the settings', () => {
     ['GODWIT_ROLE', 'device,web-server'],
     ['GODWIT_WORKERS', '0'],
     ['GODWIT_DRAIN_SECONDS', '-1'],
+    ['GODWIT_MAX_CONNECTIONS', '15'],
     ['GODWIT_PUBLIC_URL', 'push.example.com'],
     ['GODWIT_PUBLIC_URL', 'https://push.example.com/under-a-path'],
     ['GODWIT_TRUSTED_PROXIES', '10.0.0.1,the-proxy'],

@@ -6,6 +6,7 @@ import { checkBlobs } from './check-blobs.ts'
 import { checkDatabase } from './check-database.ts'
 import { checkFolder } from './check-folder.ts'
 import { checkMail } from './check-mail.ts'
+import { checkOpenFiles } from './check-open-files.ts'
 import { checkPublicUrl } from './check-public-url.ts'
 import { checkReplica } from './check-replica.ts'
 import { withClient } from './database.ts'
@@ -22,6 +23,7 @@ export async function examine({ config, connectionString, openBlobs }: Patient):
     { name: 'blobs', timeoutMs: 60_000, run: () => checkBlobs(openBlobs) },
     { name: 'public URL', run: async () => await checkPublicUrl(config, await signer) },
     { name: 'mail', run: () => checkMail(config) },
+    { name: 'open files', run: () => checkOpenFiles(config) },
     { name: 'spool', run: () => checkSpool(config) },
   ]
   if (connectionString !== undefined) {

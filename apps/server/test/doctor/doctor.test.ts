@@ -72,6 +72,7 @@ describe('doctor', () => {
       'public URL',
       'clock',
       'mail',
+      'open files',
       'spool',
       'database',
       'jobs',

@@ -106,7 +106,9 @@ export function createActivityStore(options: {
   /** The next question starts another one, also while this one still ends. */
   const endIdleOne = () => {
     if (isKept || isStopping || calls.size > 0 || runningImports > 0) return
-    worker?.send({ stop: true } satisfies ToWorker, ignoreFailure)
+    const leaving = worker
+    leaving?.send({ stop: true } satisfies ToWorker, ignoreFailure)
+    setTimeout(() => leaving?.kill('SIGKILL'), stopPatienceMs).unref()
     worker = undefined
     measures = undefined
     endedBefore = ended
