@@ -150,6 +150,7 @@ describe('an instance with a read replica', () => {
       await owner.api.rollBackPatch({ params: app })
       expect(await check(app)).toEqual({ patch_available: false, rolled_back_patch_numbers: [1] })
       expect(performance.now() - startedAt).toBeLessThan(1000)
+      await expect.poll(readMetric('godwit_replica_up'), { timeout: 5000 }).toBe(0)
     },
   )
 

@@ -101,7 +101,7 @@ describe.each(['caller', 'device'] as const)('the limit of a %s over several ins
       expect(allowed).toBeGreaterThanOrEqual(Math.min(asked, plan.limit))
       expect(allowed).toBeLessThanOrEqual(plan.limit + quiet + findBusiest(plan.takes))
     })
-    await fc.assert(property, { numRuns: 40 })
+    await fc.assert(property, { numRuns: 40, endOnFailure: true })
   }, 30_000)
 
   it('is kept within a tenth when it is used up in several seconds', async () => {
@@ -112,7 +112,7 @@ describe.each(['caller', 'device'] as const)('the limit of a %s over several ins
       expect(allowed).toBeGreaterThanOrEqual(Math.min(asked, plan.limit))
       expect(allowed).toBeLessThanOrEqual(plan.limit * 1.1)
     })
-    await fc.assert(property, { numRuns: 10 })
+    await fc.assert(property, { numRuns: 10, endOnFailure: true })
   }, 30_000)
 
   it('is kept by each instance alone while they hear nothing of each other', async () => {
@@ -122,6 +122,6 @@ describe.each(['caller', 'device'] as const)('the limit of a %s over several ins
       expect(allowed).toBeGreaterThanOrEqual(Math.min(asked, plan.limit))
       expect(allowed).toBeLessThanOrEqual(plan.limit * plan.instances)
     })
-    await fc.assert(property, { numRuns: 30 })
+    await fc.assert(property, { numRuns: 30, endOnFailure: true })
   }, 30_000)
 })
