@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { judgeOpenFiles } from '../../src/doctor/check-open-files.ts'
 import type { Finding } from '../../src/doctor/finding.ts'
 import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { runAdmin } from '../admin/run-admin.ts'
@@ -180,6 +181,15 @@ describe('doctor', () => {
     const warnings = findings.filter(({ result }) => result === 'warning').map(({ found }) => found)
     expect(warnings).toContainEqual(expect.stringMatching('1 jobs of sweep-blobs have waited'))
     expect(warnings).toContainEqual(expect.stringMatching('1 segments of what devices told have waited'))
+  })
+})
+
+it('doctor warns when too few files may be open for the connections', () => {
+  expect(judgeOpenFiles(16_384, 65_536)).toMatchObject({ result: 'ok' })
+  expect(judgeOpenFiles(16_384, 4096)).toMatchObject({
+    result: 'warning',
+    found: 'a process may have 4096 files open, enough for 3584 of 16384 connections',
+    mend: expect.stringContaining('GODWIT_MAX_CONNECTIONS'),
   })
 })
 

@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { readSamples } from '../service/read-metrics.ts'
 import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
 import { createTestDatabase } from '../support/test-database.ts'
 
@@ -56,6 +57,12 @@ const check = JSON.stringify({
   channel: 'stable',
 })
 const askForPatch = () => ask('POST', '/api/v1/patches/check', check)
+
+it('a server tells how many connections it has and may have', async () => {
+  const samples = await readSamples(server.baseUrl)
+  expect(samples).toMatchObject({ 'godwit_connections{state="busy"}': 1, godwit_connections_refused_total: 0 })
+  expect(samples.godwit_connections_max).toBeGreaterThan(0)
+})
 
 it('a server that is told to stop fails /readyz, answers until a load balancer has noticed, and then exits with 0', async () => {
   expect(await ask('GET', '/readyz')).toMatchObject({ status: 200, connection: 'keep-alive' })
