@@ -36,6 +36,11 @@ export async function runProcesses(options: {
   const figures = createFigureCollector(() => [...slots.values()])
   let isStopping = false
 
+  const collectFigures = () =>
+    figures.collect().catch((error: unknown) => {
+      log.error({ err: error }, 'the figures of the processes cannot be made one')
+      return ''
+    })
   /** Resolves when it serves; rejects when it cannot. */
   const open = (number: number, quickEnds = 0): Promise<FirstAccount | undefined> => {
     const startedAt = performance.now()
@@ -53,7 +58,7 @@ export async function runProcesses(options: {
         if ('ready' in message) resolve(message.ready.firstAccount)
         else if ('failed' in message) reject(new Error(message.failed))
         else if ('measured' in message) figures.take(slot, message)
-        else void figures.collect().then((text) => slot.send({ figures: message.wanted, text }))
+        else void collectFigures().then((text) => slot.send({ figures: message.wanted, text }))
       })
       child.once('exit', (code, signalName) => {
         slots.delete(number)

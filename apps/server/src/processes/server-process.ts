@@ -55,7 +55,8 @@ async function stop(): Promise<void> {
 }
 
 async function measure(id: number): Promise<void> {
-  send({ measured: id, metrics: (await registry?.getMetricsAsJSON()) ?? [] })
+  const metrics = await registry?.getMetricsAsJSON().catch(() => undefined)
+  send({ measured: id, metrics: metrics ?? [] })
 }
 
 let lastWanted = 0
