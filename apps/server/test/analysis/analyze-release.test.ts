@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -89,7 +89,10 @@ describe('analyzeRelease', () => {
     const input = { releaseId, platform: 'android' } as const
     await analyzeRelease(service.deps, input)
     const known = await findRow(releaseId)
-    await rm(join(service.dataDir, 'blobs'), { recursive: true })
+    const blobs = join(service.dataDir, 'blobs')
+    for (const name of (await readdir(blobs)).filter((each) => !each.startsWith('.'))) {
+      await rm(join(blobs, name), { recursive: true })
+    }
     await expect(analyzeRelease(service.deps, { ...input, again: true })).rejects.toThrow(/release \d+ for android/)
     expect(await findRow(releaseId)).toEqual(known)
     await service.restart()
