@@ -113,8 +113,12 @@ function sendBody(response: ServerResponse, requestId: string, body: string | un
 }
 
 function sendError(deps: Deps, response: ServerResponse, requestId: string, error: unknown): void {
-  const log = deps.log.child({ reqId: requestId }) as FastifyBaseLogger
-  const refusal = toAppError(error, { log })
+  const refusal = toAppError(error, {
+    // Made for faults of ours alone: a flood of refusals must stay cheap.
+    get log() {
+      return deps.log.child({ reqId: requestId }) as FastifyBaseLogger
+    },
+  })
   const body = Buffer.from(JSON.stringify(refusal.toResponse(requestId)))
   if (refusal.retryAfterSeconds !== undefined) response.setHeader('Retry-After', refusal.retryAfterSeconds)
   // The rest of the body may still be coming, and nobody waits for it any more.
