@@ -1,7 +1,8 @@
-import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { tryLock } from '../embedded-postgres/folder-lock.ts'
+import { syncFolder } from '../sync-folder.ts'
 import type { BatchLimits } from './frame-queue.ts'
 import { type Batch, openSpoolFile, type SpoolFile } from './spool-file.ts'
 
@@ -120,10 +121,4 @@ async function leave({ file, unlock }: Owned): Promise<void> {
 async function remove({ file, unlock, lockPath }: Owned): Promise<void> {
   await file.remove().finally(unlock)
   await rm(lockPath, { force: true })
-}
-
-/** A new file survives a power cut only when its folder was written too. */
-async function syncFolder(dir: string): Promise<void> {
-  const folder = await open(dir, 'r')
-  await folder.sync().finally(() => folder.close())
 }

@@ -28,8 +28,9 @@ export function restoreCommand(): Command {
     .argument('<folder>', 'a folder that the command backup has filled')
     .addHelpText('after', '\nRun it before the server is started on them. Broken off, it can be started again.')
     .action(async (folder: string) => {
-      const manifest = await withNewAdminStores(async (stores) => await restoreBackup(stores, folder))
-      say(`The backup of ${manifest.made_at} is restored: ${describeContents(manifest)}. The server can be started.`)
+      const { manifest, isNew } = await withNewAdminStores(async (stores) => await restoreBackup(stores, folder))
+      const outcome = isNew ? 'is restored' : 'was restored here before, and nothing was changed'
+      say(`The backup of ${manifest.made_at} ${outcome}: ${describeContents(manifest)}. The server can be started.`)
     })
 }
 

@@ -1,4 +1,6 @@
+import { sql } from 'kysely'
 import type pg from 'pg'
+import type { Db } from '../db/connection.ts'
 
 export type CatalogTable = {
   name: string
@@ -44,6 +46,19 @@ export async function listReferences(client: pg.Client): Promise<{ from: string;
 export async function findServerVersion(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ server_version: string }>('show server_version')
   return rows[0]?.server_version ?? 'unknown'
+}
+
+/** Which backup the database was restored from, as `markOrigin` has noted it; null when from none. */
+export async function findOrigin(client: pg.Client): Promise<string | null> {
+  const { rows } = await client.query<{ origin: string | null }>(
+    "select obj_description(to_regclass('public.kysely_migration'), 'pg_class') as origin",
+  )
+  return rows[0]?.origin ?? null
+}
+
+/** In the transaction that fills the database, so that it is there when all else is. */
+export async function markOrigin(db: Db, origin: string): Promise<void> {
+  await sql`comment on table kysely_migration is ${sql.lit(origin)}`.execute(db)
 }
 
 /** undefined in a database that no Godwit has ever opened. */

@@ -2,16 +2,18 @@ import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type pg from 'pg'
 import type { BlobStore } from '../blobs/blob-store.ts'
-import { copyBlob, forEachBlob } from '../blobs/copy-blob.ts'
-import { createDiskBlobStore, syncFolder } from '../blobs/disk-blob-store.ts'
+import { copyBlob, DamagedBlobError, forEachBlob } from '../blobs/copy-blob.ts'
+import { createDiskBlobStore } from '../blobs/disk-blob-store.ts'
 import { findOrCreateSecret } from '../server-secrets.ts'
+import { syncFolder } from '../sync-folder.ts'
 import { holdBackupLock } from './backup-lock.ts'
 import { blobListName, finishedBlobs, listOthers, readBlobList } from './blob-list.ts'
+import { describeOwner } from './blob-owners.ts'
 import { findLastMigration, findServerVersion, listTables } from './catalog.ts'
 import { copyOut, selectAll } from './copy-table.ts'
 import { privateFolderMode } from './files.ts'
 import { type BackupTable, createManifest, findManifest, type Manifest, writeManifest } from './manifest.ts'
-import { listForeignEntries } from './rules.ts'
+import { listForeignEntries, listProblems } from './rules.ts'
 import { allowLongStatements, openSession } from './session.ts'
 
 export type BackupSource = { connectionString: string; blobs: BlobStore; clock: () => Date }
@@ -34,7 +36,7 @@ export async function makeBackup(source: BackupSource, folder: string): Promise<
     await holdBackupLock(holder.client)
     const database = await copyDatabase(source, dir)
     const manifest = createManifest({ installation, ...database })
-    const { store, copiedBlobs } = await copyBlobs(source.blobs, dir, manifest)
+    const { store, copiedBlobs } = await copyBlobs({ client: holder.client, blobs: source.blobs }, dir, manifest)
     await syncFolder(dir)
     // The lock was lost with its connection: what was removed since is missing.
     await holder.client.query('select')
@@ -97,14 +99,25 @@ async function copyBlobList(client: pg.Client, folder: string): Promise<Manifest
   return { count: rowCount, size_bytes: sizeBytes, file }
 }
 
-/** Blobs never change: one that an earlier backup has copied is not read again. */
-async function copyBlobs(blobs: BlobStore, dir: string, manifest: Manifest) {
+/**
+ * Blobs never change: one that an earlier backup has copied is not read again. Those that are damaged are told all at once:
+ * none of them can be backed up until somebody has mended it.
+ */
+async function copyBlobs({ client, blobs }: { client: pg.Client; blobs: BlobStore }, dir: string, manifest: Manifest) {
   const store = await createDiskBlobStore({ dir: join(dir, 'blobs') })
   let copiedBlobs = 0
+  const problems: string[] = []
   await forEachBlob(readBlobList(join(dir, manifest.folder, blobListName)), async (blob) => {
-    if (await copyBlob(blobs, store, blob)) copiedBlobs += 1
+    try {
+      if (await copyBlob(blobs, store, blob)) copiedBlobs += 1
+    } catch (error) {
+      if (!(error instanceof DamagedBlobError)) throw error
+      problems.push(`${error.message} (${await describeOwner(client, blob.key)})`)
+    }
   })
-  return { store, copiedBlobs }
+  if (problems.length === 0) return { store, copiedBlobs }
+  const advice = 'Put their bytes back, or delete what they belong to: until then there is no new backup.'
+  throw new Error(`These blobs are damaged. ${advice}${listProblems(problems)}`)
 }
 
 /** What the backup of before had and this one has not, and what backups that did not finish have left. */

@@ -3,7 +3,7 @@ import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { syncFolder } from '../blobs/disk-blob-store.ts'
+import { syncFolder } from '../sync-folder.ts'
 import { writeNewFile } from './files.ts'
 
 export const manifestName = 'manifest.json'

@@ -8,7 +8,7 @@ import { isKnownMigration, migrateTo, migrateToLatest } from '../db/migrate.ts'
 import { createPartition, type MonthlyTable, parsePartition } from '../db/month-partitions.ts'
 import { createJobs, type Jobs } from '../jobs/jobs.ts'
 import { listOthers, readBlobList } from './blob-list.ts'
-import { hasTables, listReferences } from './catalog.ts'
+import { findOrigin, hasTables, listReferences, markOrigin } from './catalog.ts'
 import { copyIn } from './copy-table.ts'
 import type { BackupTable, Manifest } from './manifest.ts'
 import { orderByReferences } from './rules.ts'
@@ -17,11 +17,14 @@ import { type VerifiedBackup, verifyBackup } from './verify-backup.ts'
 
 export type RestoreTarget = { connectionString: string; blobs: BlobStore; log: Logger }
 
+/** `isNew`: false when an earlier restore of the same backup had finished, as one may that was killed at its end. */
+export type RestoreSummary = { manifest: Manifest; isNew: boolean }
+
 /**
  * Fills an empty database and an empty store. The blobs come first, each at once; then the database, in one transaction: a
  * restore that was broken off has left nothing but blobs, and is started again.
  */
-export async function restoreBackup(target: RestoreTarget, folder: string): Promise<Manifest> {
+export async function restoreBackup(target: RestoreTarget, folder: string): Promise<RestoreSummary> {
   const backup = await verifyBackup(resolve(folder))
   const { manifest } = backup
   if (!isKnownMigration(manifest.schema)) {
@@ -29,6 +32,7 @@ export async function restoreBackup(target: RestoreTarget, folder: string): Prom
   }
   const session = await openSession(target.connectionString)
   try {
+    if ((await findOrigin(session.client)) === nameOrigin(manifest)) return { manifest, isNew: false }
     if (await hasTables(session.client)) {
       throw new Error('The database is not empty. Restore into a new one, on which no Godwit has been started.')
     }
@@ -37,10 +41,14 @@ export async function restoreBackup(target: RestoreTarget, folder: string): Prom
       await copyBlob(backup.blobs, target.blobs, blob)
     })
     await withJobs(target, async (jobs) => await loadDatabase(session, jobs, backup))
-    return manifest
+    return { manifest, isNew: true }
   } finally {
     await session.end()
   }
+}
+
+function nameOrigin({ installation, made_at: madeAt }: Manifest): string {
+  return `restored from the backup of ${madeAt} of ${installation}`
 }
 
 /** Blobs of this backup may be there: those of a restore that was broken off. */
@@ -77,6 +85,7 @@ async function loadDatabase({ client, db }: Session, jobs: Jobs, { dir, manifest
     await migrateToLatest(trx)
     await forgetUnfinishedUploads(trx)
     await requestWork(trx, jobs)
+    await markOrigin(trx, nameOrigin(manifest))
   })
 }
 

@@ -1,3 +1,6 @@
+/** More than these would only be more of the same. */
+const maxProblems = 20
+
 /** Each table after those that it refers to; otherwise in the order given. */
 export function orderByReferences(tables: string[], references: { from: string; to: string }[]): string[] {
   const ordered = new Set<string>()
@@ -11,6 +14,16 @@ export function orderByReferences(tables: string[], references: { from: string; 
     }
   }
   return [...ordered]
+}
+
+/** A line for each, in an order that does not depend on which was seen first. */
+export function listProblems(problems: string[]): string {
+  const lines = problems
+    .toSorted()
+    .slice(0, maxProblems)
+    .map((problem) => `\n  ${problem}`)
+  const more = problems.length > maxProblems ? `\n  and ${problems.length - maxProblems} more` : ''
+  return `${lines.join('')}${more}`
 }
 
 /** Entries of a folder that a backup did not make. Those with a dot belong to the system, as does `lost+found`. */

@@ -5,9 +5,7 @@ import { createDiskBlobStore } from '../blobs/disk-blob-store.ts'
 import { blobListName, readBlobList } from './blob-list.ts'
 import { findFileProblem } from './files.ts'
 import { type Manifest, readManifest } from './manifest.ts'
-
-/** More than these would only be more of the same. */
-const maxProblems = 20
+import { listProblems } from './rules.ts'
 
 export type VerifiedBackup = { dir: string; manifest: Manifest; blobs: BlobStore; blobListPath: string }
 
@@ -19,9 +17,7 @@ export async function verifyBackup(dir: string): Promise<VerifiedBackup> {
   const blobs = await createDiskBlobStore({ dir: join(dir, 'blobs') })
   if (problems.length === 0) problems.push(...(await listBlobProblems(blobs, { dir, blobListPath })))
   if (problems.length === 0) return { dir, manifest, blobs, blobListPath }
-  const lines = problems.slice(0, maxProblems).map((problem) => `\n  ${problem}`)
-  const more = problems.length > maxProblems ? `\n  and ${problems.length - maxProblems} more` : ''
-  throw new Error(`The backup is damaged:${lines.join('')}${more}`)
+  throw new Error(`The backup is damaged:${listProblems(problems)}`)
 }
 
 async function listFileProblems(dir: string, { folder, tables, blobs }: Manifest): Promise<string[]> {
@@ -46,5 +42,5 @@ async function listBlobProblems(
     else if ((await blobs.hash(key, { sizeBytes, parts: [] })) !== sha256)
       problems.push(`${path} is damaged: it has another SHA-256`)
   })
-  return problems.toSorted()
+  return problems
 }

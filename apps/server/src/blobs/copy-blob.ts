@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { BlobStore, StoredBlob } from './blob-store.ts'
+import { type BlobStore, BlobsUnavailableError, type StoredBlob } from './blob-store.ts'
 
 export type FinishedBlob = { key: string; sizeBytes: number; sha256: string }
+
+/** The store answers, and does not have the bytes that it should: a matter of this blob alone. */
+export class DamagedBlobError extends Error {}
 
 /** Blobs that are copied at a time: enough to hide the way to a bucket. */
 const concurrency = 4
@@ -13,15 +16,16 @@ export async function copyBlob(from: BlobStore, to: BlobStore, blob: FinishedBlo
   if ((await to.find(key))?.sizeBytes === sizeBytes) return false
   const stored = await from.find(key)
   if (stored?.sizeBytes !== sizeBytes) {
-    throw new Error(`blob ${key} has ${stored?.sizeBytes ?? 'no'} bytes instead of ${sizeBytes}`)
+    throw new DamagedBlobError(`blob ${key} has ${stored?.sizeBytes ?? 'no'} bytes instead of ${sizeBytes}`)
   }
   const hash = createHash('sha256')
   const source = readWhole(stored, (bytes) => hash.update(bytes))
   const { parts, failure } = await to.write(key, { offset: 0, parts: [], source })
-  if (failure !== undefined) throw failure
+  if (failure instanceof BlobsUnavailableError) throw failure
+  if (failure !== undefined) throw new DamagedBlobError(`blob ${key} cannot be read`, { cause: failure })
   if (hash.digest('hex') !== sha256) {
     await to.discard(key, parts)
-    throw new Error(`blob ${key} has changed: its SHA-256 is not ${sha256}`)
+    throw new DamagedBlobError(`blob ${key} has changed: its SHA-256 is not ${sha256}`)
   }
   await to.finish(key, { sizeBytes, sha256, parts })
   return true

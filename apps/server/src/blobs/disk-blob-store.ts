@@ -3,6 +3,7 @@ import { constants, createReadStream } from 'node:fs'
 import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
+import { syncFolder } from '../sync-folder.ts'
 import { type BlobStore, catchFailure, checkKey, keyPattern, LostBytesError } from './blob-store.ts'
 import { markFolder } from './mark-folder.ts'
 
@@ -111,13 +112,6 @@ async function createFolders(folder: string): Promise<void> {
   if ((await mkdir(folder, { recursive: true })) === undefined) return
   await syncFolder(dirname(folder))
   await syncFolder(dirname(dirname(folder)))
-}
-
-/** Makes names in the folder durable. Windows cannot open a folder, and does not need to. */
-export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return
-  await using handle = await open(folder, 'r')
-  await handle.sync()
 }
 
 /** Reads on only when what was read is written, so that a slow disk slows the sender down. */

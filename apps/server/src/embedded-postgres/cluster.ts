@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { chmod, chown, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { syncFolder } from '../sync-folder.ts'
 import { type Account, runAs } from './account.ts'
 import { buildEnvironment } from './binaries.ts'
 import type { Layout } from './layout.ts'
@@ -113,17 +114,6 @@ async function writePassword(layout: Layout): Promise<string> {
   }
   await rename(unfinished, layout.passwordFile)
   return password
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  // Windows cannot open a folder, and keeps names in a journal of its own.
-  if (process.platform === 'win32') return
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 async function readIfExists(file: string): Promise<string | undefined> {

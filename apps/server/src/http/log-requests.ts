@@ -1,21 +1,23 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
+import { onRequestEnd } from './on-request-end.ts'
 
 /** One line and one count per request, and its id in every answer. The query is left out: it may carry a signature. */
 export function logRequests(app: FastifyInstance, { requests }: Pick<Deps, 'requests'>): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
-  app.addHook('onResponse', async (request, reply) => {
+  onRequestEnd(app, (request, reply, { status, isAborted }) => {
     const route = templateOf(request)
-    requests.of(request.method, route).add(reply.statusCode, reply.elapsedTime / 1000)
+    requests.of(request.method, route).add(status, reply.elapsedTime / 1000)
     request.log.info(
       {
         method: request.method,
         route,
         path: hideSecrets(request.url.split('?', 1)[0] ?? ''),
-        status: reply.statusCode,
+        status,
         durationMs: Math.round(reply.elapsedTime * 10) / 10,
+        ...(isAborted ? { isAborted } : {}),
       },
       'request',
     )

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import type { TracedSpan } from '../telemetry/tracing.ts'
 import { templateOf } from './log-requests.ts'
+import { onRequestEnd } from './on-request-end.ts'
 
 /** A span for each request, and its trace in every line of the request's log. */
 export function traceRequests(app: FastifyInstance, { tracing }: Pick<Deps, 'tracing'>): void {
@@ -22,7 +23,7 @@ export function traceRequests(app: FastifyInstance, { tracing }: Pick<Deps, 'tra
     if (span === undefined) done()
     else span.run(done)
   })
-  app.addHook('onResponse', async (request, reply) => endRequestSpan(spans.get(request), reply.statusCode))
+  onRequestEnd(app, (request, _reply, { status }) => endRequestSpan(spans.get(request), status))
 }
 
 /** A refusal is the caller's fault, and no failure of ours. */

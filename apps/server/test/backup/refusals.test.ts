@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { hasTables } from '../../src/backup/catalog.ts'
@@ -13,7 +14,12 @@ import { createDiskBlobStore } from '../../src/blobs/disk-blob-store.ts'
 import { createDb, createPool } from '../../src/db/connection.ts'
 import { migrateTo } from '../../src/db/migrate.ts'
 import { sweepBlobs } from '../../src/transfers/sweep-blobs.ts'
-import { createTestApp, createTestRelease, uploadTestReleaseArtifact } from '../support/publishing.ts'
+import {
+  createTestApp,
+  createTestRelease,
+  uploadTestPatchArtifact,
+  uploadTestReleaseArtifact,
+} from '../support/publishing.ts'
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 
@@ -160,8 +166,25 @@ describe('restoring refuses, with nothing changed,', () => {
     // What is left of it, the blobs, does not stand in the way of another try.
     await editManifest({ tables })
     const second = await createEmptyDatabase()
-    await expect(restoreTo(second, store)).resolves.toMatchObject({ blobs: { count: 1 } })
+    await expect(restoreTo(second, store)).resolves.toMatchObject({ manifest: { blobs: { count: 1 } }, isNew: true })
     await second.drop()
+  })
+})
+
+describe('restoring again', () => {
+  it('what a restore had finished that was killed before it could say so changes nothing and succeeds', async () => {
+    const fresh = await createEmptyDatabase()
+    const store = join(dir, '..', 'store')
+    await expect(restoreTo(fresh, store)).resolves.toMatchObject({ isNew: true })
+    const db = createDb(createPool(fresh.connectionString, 1))
+    await db.updateTable('organizations').set({ name: 'Renamed since' }).execute()
+    await expect(restoreTo(fresh, store)).resolves.toMatchObject({ isNew: false })
+    const names = await db.selectFrom('organizations').select('name').distinct().execute()
+    expect(names).toEqual([{ name: 'Renamed since' }])
+    await db.destroy()
+    await editManifest({ made_at: '2000-01-01T00:00:00.000Z' })
+    await expect(restoreTo(fresh, store)).rejects.toThrow('The database is not empty')
+    await fresh.drop()
   })
 })
 
@@ -187,11 +210,38 @@ describe('a backup', () => {
   it('keeps the backup of before whole when it fails', async () => {
     const blobs = await createDiskBlobStore({ dir: join(root, 'empty') })
     await rm(here(blobPath))
-    await expect(backUp(dir, { blobs })).rejects.toThrow(/^blob \w+ has no bytes instead of 1000$/)
+    await expect(backUp(dir, { blobs })).rejects.toThrow(
+      /^These blobs are damaged\..*\n {2}blob \w+ has no bytes instead of 1000 \(of app [\w-]+, release 1\.0\.0\+1, android aab\)$/,
+    )
     await cp(blobPath, here(blobPath))
     expect((await verifyBackup(dir)).manifest.folder).toBe(folder)
     await backUp(dir)
     expect((await readdir(dir)).filter((name) => name.startsWith('database-'))).toHaveLength(1)
+  })
+
+  it('names every blob that is damaged, and the patch that it belongs to', async () => {
+    const { api, organizationId } = await service.createAccount()
+    const appId = await createTestApp({ api, organizationId })
+    const releaseId = await createTestRelease(api, appId, '2.0.0+7')
+    const { id: patchId } = await api.createPatch({ params: { appId }, body: { release_id: releaseId, metadata: {} } })
+    for (const arch of ['aarch64', 'x86_64']) await uploadTestPatchArtifact(api, { appId, patchId }, { arch })
+    const { blobs } = service.deps
+    const changed = await createDiskBlobStore({ dir: join(root, 'changed') })
+    for await (const key of blobs.list()) {
+      const { sizeBytes = 0 } = (await blobs.find(key)) ?? {}
+      const source = Readable.from([Buffer.alloc(sizeBytes)])
+      await changed.write(key, { offset: 0, parts: [], source })
+      await changed.finish(key, { sizeBytes, sha256: '', parts: [] })
+    }
+    const told = await backUp(dir, { blobs: changed }).catch((error) => error.message.split('\n').slice(1))
+    const ofPatch = (arch: string) =>
+      expect.stringMatching(
+        RegExp(`^  blob \\w+ has changed.* \\(of app ${appId}, release 2\\.0\\.0\\+7, patch 1, android ${arch}\\)$`),
+      )
+    expect(told).toHaveLength(2)
+    expect(told).toEqual(expect.arrayContaining([ofPatch('aarch64'), ofPatch('x86_64')]))
+    await api.deleteApp({ params: { appId } })
+    await sweepBlobs(service.deps)
   })
 
   it('goes into no folder that holds something else, or the backup of another installation', async () => {

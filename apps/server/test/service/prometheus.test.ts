@@ -1,8 +1,9 @@
+import pg from 'pg'
 import { AggregatorRegistry } from 'prom-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkOf, eventOf } from '../activity/harness.ts'
 import { startOutage } from '../support/outage.ts'
-import { createTestApp } from '../support/publishing.ts'
+import { createTestApp, createTestRelease, uploadTestReleaseArtifact } from '../support/publishing.ts'
 import { createTestService, type TestAccount, type TestService } from '../support/test-service.ts'
 import { parseMetrics, readMetrics, readSamples } from './read-metrics.ts'
 
@@ -49,6 +50,36 @@ describe('GET /metrics', () => {
     expect(after('check', '2xx') - before('check', '2xx')).toBe(3)
     expect(after('check', '4xx') - before('check', '4xx')).toBe(1)
     expect(after('events', '2xx') - before('events', '2xx')).toBe(1)
+  })
+
+  it('counts requests whose clients go away, before and while they are answered', async () => {
+    const releaseId = await createTestRelease(owner.api, appId)
+    const bytes = Buffer.alloc(32 * 1024 ** 2)
+    await uploadTestReleaseArtifact(owner.api, { appId, releaseId }, { arch: 'aarch64', bytes })
+    const { artifacts } = await owner.api.listReleaseArtifacts({ params: { appId, releaseId }, query: {} })
+    const before = await readSamples(service.baseUrl)
+    const sinceThen = async () => {
+      const after = await readSamples(service.baseUrl)
+      const isOfRequests = (name: string) => name.startsWith(`${requests}_count`) && !name.includes('/metrics')
+      const grown = Object.keys(after).filter((name) => isOfRequests(name) && after[name] !== (before[name] ?? 0))
+      return grown.map((name) => name.replace(/^.*route="([^"]*)",status="([^"]*)".*$/, '$1 $2')).toSorted()
+    }
+    const download = await fetch(artifacts[0]?.url ?? '')
+    await download.body?.cancel()
+    await expect.poll(sinceThen).toEqual(['/downloads/{blobKey} 2xx'])
+
+    const locker = new pg.Client({ connectionString: service.connectionString })
+    await locker.connect()
+    await locker.query('begin; lock table releases')
+    const leaving = new AbortController()
+    const headers = { authorization: `Bearer ${owner.apiKey}` }
+    const request = fetch(`${service.baseUrl}/api/v1/apps/${appId}/releases`, { headers, signal: leaving.signal })
+    const countWaiting = async () => (await locker.query('select from pg_locks where not granted')).rowCount
+    await expect.poll(countWaiting).toBe(1)
+    leaving.abort()
+    await expect(request).rejects.toThrow('aborted')
+    await expect.poll(sinceThen).toEqual(['/api/v1/apps/{appId}/releases 4xx', '/downloads/{blobKey} 2xx'])
+    await locker.end()
   })
 
   it('has histograms whose buckets add up to their count', async () => {
