@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { createWakeablePause } from '../wakeable-pause.ts'
 import { DatabaseUnavailableError, isRefusedForGood } from './errors.ts'
 
 /** How long the database may be gone without anything having failed: nothing tells of a network that swallows packets. */
@@ -45,7 +46,7 @@ export function watchDatabase(options: {
   let lostAt = performance.now()
   let hasAnswered = false
   let client: pg.Client | undefined
-  let endPause = () => {}
+  const pause = createWakeablePause()
   let isSuspected = false
   let failures = 0
 
@@ -112,14 +113,6 @@ export function watchDatabase(options: {
     hasAnswered = true
     for (const { resolve } of waiting.splice(0)) resolve()
   }
-  const pause = (ms: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      endPause = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
   const run = async () => {
     while (!stopping.signal.aborted) {
       isSuspected = false
@@ -127,13 +120,13 @@ export function watchDatabase(options: {
       asked.resolve()
       if (stopping.signal.aborted) break
       if (fault !== undefined) await sleep(retryMs)
-      else if (!isSuspected) await pause(probeEveryMs)
+      else if (!isSuspected) await pause.wait(probeEveryMs)
     }
     forgetClient()
   }
   const suspect = () => {
     isSuspected = true
-    endPause()
+    pause.end()
   }
   const running = run()
   return {
@@ -155,7 +148,7 @@ export function watchDatabase(options: {
     },
     stop: async () => {
       stopping.abort()
-      endPause()
+      pause.end()
       await running
     },
   }
@@ -163,7 +156,8 @@ export function watchDatabase(options: {
 
 class TooLateError extends DatabaseUnavailableError {}
 
-async function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
+/** Rejects when the promise takes longer. */
+export async function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     // After a pause of this process the answer may have come long ago, and only not been read.

@@ -1,4 +1,5 @@
 import type { Db } from '../db/connection.ts'
+import { within } from '../db/database-health.ts'
 import { type DeviceApp, findDeviceApp } from './queries.ts'
 
 /** From then on the primary is asked: a change is live within a second, whatever the replica does. */
@@ -23,7 +24,7 @@ export function createDeviceAppReader({ db, replica }: { db: Db; replica: Db | u
 
   const readReplica = async (appId: string, version: number): Promise<DeviceApp | undefined> => {
     try {
-      const app = await giveUpLate(findDeviceApp(replica, { appId }))
+      const app = await within(replicaPatienceMs, findDeviceApp(replica, { appId }))
       const isUsable = app !== undefined && app.device_version >= version
       reads[isUsable ? 'used' : 'behind'] += 1
       return isUsable ? app : undefined
@@ -38,10 +39,4 @@ export function createDeviceAppReader({ db, replica }: { db: Db; replica: Db | u
     read: async (appId, version) => (await readReplica(appId, version)) ?? (await findDeviceApp(db, { appId })),
     measure: () => reads,
   }
-}
-
-async function giveUpLate<T>(read: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('the replica is slow')), replicaPatienceMs)
-  return await Promise.race([read, late]).finally(() => clearTimeout(timer))
 }

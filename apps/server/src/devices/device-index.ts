@@ -2,6 +2,7 @@ import type { PatchCheckRequest } from '@godwit/contract'
 import type { Logger } from 'pino'
 import type { Db } from '../db/connection.ts'
 import type { UrlSigner } from '../transfers/signed-urls.ts'
+import { createWakeablePause } from '../wakeable-pause.ts'
 import { createAnswersCache } from './answers-cache.ts'
 import { type Answer, type AppAnswers, buildAppAnswers, findAnswer } from './app-answers.ts'
 import { createAppChangeListener } from './app-change-listener.ts'
@@ -65,7 +66,7 @@ export function createDeviceIndex(options: {
   let isTold = false
   let isDue = false
   let isRefreshing = true
-  let endPause = () => {}
+  const pause = createWakeablePause()
   const refresh = async () => {
     try {
       await versions.refresh()
@@ -78,7 +79,7 @@ export function createDeviceIndex(options: {
   const setTold = (told: boolean) => {
     isTold = told
     isDue = true
-    endPause()
+    pause.end()
   }
   const listener = createAppChangeListener({
     connectionString,
@@ -88,17 +89,9 @@ export function createDeviceIndex(options: {
     onListening: () => setTold(true),
     onDoubt: () => setTold(false),
   })
-  const pause = () =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, isTold ? refreshMs : refreshUntoldMs)
-      endPause = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
   const keepRefreshing = async () => {
     while (!stopping.signal.aborted) {
-      if (!isDue) await pause()
+      if (!isDue) await pause.wait(isTold ? refreshMs : refreshUntoldMs)
       isDue = false
       if (!stopping.signal.aborted) await refresh()
     }
@@ -123,7 +116,7 @@ export function createDeviceIndex(options: {
     },
     stop: async () => {
       stopping.abort()
-      endPause()
+      pause.end()
       await listener.stop()
     },
     measure: () => ({

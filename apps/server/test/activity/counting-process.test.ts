@@ -4,26 +4,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createActivityStore } from '../../src/activity/store/create-activity-store.ts'
 import { readConfig } from '../../src/config.ts'
 import { readSamples } from '../service/read-metrics.ts'
-import { createTestApp } from '../support/publishing.ts'
-import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
-import { createTestDatabase } from '../support/test-database.ts'
 import { checkOf } from './harness.ts'
+import { type ServerWithApp, startServerWithApp } from './server-with-app.ts'
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>
-let server: ServerProcess
+let database: ServerWithApp['database']
+let server: ServerWithApp['server']
 let appId: string
+let remove: ServerWithApp['remove']
 
 beforeAll(async () => {
-  database = await createTestDatabase()
-  server = await createServerProcess({ DATABASE_URL: database.connectionString, GODWIT_LOG_LEVEL: 'fatal' })
-  await server.start()
-  const { organizations } = await server.api.listOrganizations()
-  appId = await createTestApp({ api: server.api, organizationId: organizations[0]?.organization.id ?? 0 })
+  ;({ database, server, appId, remove } = await startServerWithApp({ GODWIT_LOG_LEVEL: 'fatal' }))
 })
-afterAll(async () => {
-  await server.remove()
-  await database.drop()
-})
+afterAll(() => remove())
 
 /** The processes that count for a server. */
 async function listCountingProcesses(parent: number): Promise<number[]> {

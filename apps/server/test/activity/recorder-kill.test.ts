@@ -2,26 +2,18 @@ import { Agent, request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDb, createPool } from '../../src/db/connection.ts'
 import { startOutage } from '../support/outage.ts'
-import { createTestApp } from '../support/publishing.ts'
-import { createServerProcess, type ServerProcess } from '../support/server-process.ts'
-import { createTestDatabase } from '../support/test-database.ts'
 import { checkOf, eventOf, readObservations } from './harness.ts'
+import { type ServerWithApp, startServerWithApp } from './server-with-app.ts'
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>
-let server: ServerProcess
+let database: ServerWithApp['database']
+let server: ServerWithApp['server']
 let appId: string
+let remove: ServerWithApp['remove']
 
 beforeAll(async () => {
-  database = await createTestDatabase()
-  server = await createServerProcess({ DATABASE_URL: database.connectionString, GODWIT_LOG_LEVEL: 'error' })
-  await server.start()
-  const { organizations } = await server.api.listOrganizations()
-  appId = await createTestApp({ api: server.api, organizationId: organizations[0]?.organization.id ?? 0 })
+  ;({ database, server, appId, remove } = await startServerWithApp({ GODWIT_LOG_LEVEL: 'error' }))
 })
-afterAll(async () => {
-  await server.remove()
-  await database.drop()
-})
+afterAll(() => remove())
 
 const agent = new Agent({ keepAlive: true, maxSockets: 8 })
 
