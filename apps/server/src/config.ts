@@ -135,7 +135,7 @@ export type Config = {
   databaseUrl: string | undefined
   /** Past a pooler that shares connections between transactions, which `databaseUrl` then is. */
   databaseDirectUrl: string | undefined
-  /** A standby that what devices are answered from may be read of. */
+  /** A standby that what devices are answered from, and metrics, may be read of. */
   databaseReplicaUrl: string | undefined
   /** The control door may have so many; a statement may take so long. */
   databaseConnections: number

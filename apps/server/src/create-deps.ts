@@ -59,7 +59,8 @@ export async function createDeps(options: {
   const statementTimeoutMs = config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null
   const openPool = (maxConnections: number) =>
     guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), databaseHealth)
-  const replica = openReplica({ config, log })
+  // Where there is a pooler before the primary there may be one before the replica.
+  const replica = openReplica({ connectionString: config.databaseReplicaUrl, statementTimeoutMs, log })
   opened.defer(() => replica?.close())
   const database = createDatabaseMeter({ tracing })
   const pool = openPool(config.databaseConnections)
@@ -108,7 +109,7 @@ export async function createDeps(options: {
     activityStore,
     deviceIndex,
     database,
-    replicaHealth: replica?.health,
+    replica,
     blobs,
     analyzer,
     jobs,

@@ -1,4 +1,5 @@
 import type { ReleasePlatform } from '@godwit/contract'
+import type { ReplicaReads } from '../db/open-replica.ts'
 
 /** A time to count over (Unix ms), from inclusive, to exclusive. Both are whole hours (UTC). */
 export type Span = { fromMs: number; toMs: number }
@@ -35,6 +36,7 @@ export type StoreMeasures = {
   stateBytes: number
   /** Questions that wait for their answer. */
   questions: number
+  replicaReads: Readonly<ReplicaReads>
 }
 
 /**

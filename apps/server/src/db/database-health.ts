@@ -154,9 +154,9 @@ export function watchDatabase(options: {
   }
 }
 
-class TooLateError extends DatabaseUnavailableError {}
+export class TooLateError extends DatabaseUnavailableError {}
 
-/** Rejects when the promise takes longer. */
+/** Rejects with a TooLateError when the promise takes longer. */
 export async function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {

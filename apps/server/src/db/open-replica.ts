@@ -1,21 +1,30 @@
 import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
 import { createDb, createPool, type Db } from './connection.ts'
 import { type DatabaseHealth, watchDatabase } from './database-health.ts'
-import { guardPool } from './guarded-pool.ts'
+import { type GuardedPool, guardPool } from './guarded-pool.ts'
 
 const maxConnections = 4
 
 export type Replica = { db: Db; health: DatabaseHealth; close: () => Promise<void> }
 
+/** How reads of a replica ended. `behind`: it lacked what is known to be needed. For both that and `failed` the primary is read. */
+export type ReplicaReads = { used: number; behind: number; failed: number }
+
+export function createReplicaReads(): ReplicaReads {
+  return { used: 0, behind: 0, failed: 0 }
+}
+
 /** undefined: there is none. Nothing waits for it: whatever it does not answer is asked of the primary. */
-export function openReplica({ config, log }: { config: Config; log: Logger }): Replica | undefined {
-  const { databaseReplicaUrl: connectionString, databaseDirectUrl, statementTimeoutMs } = config
+export function openReplica(options: {
+  connectionString: string | undefined
+  statementTimeoutMs: number | null
+  log: Pick<Logger, 'info' | 'error'>
+  openDb?: (pool: GuardedPool) => Db
+}): Replica | undefined {
+  const { connectionString, statementTimeoutMs, log, openDb = createDb } = options
   if (connectionString === undefined) return undefined
   const health = watchDatabase({ connectionString, log, is: 'replica' })
-  // Where there is a pooler before the primary there may be one before the replica.
-  const timeoutMs = databaseDirectUrl === undefined ? statementTimeoutMs : null
-  const db = createDb(guardPool(() => createPool(connectionString, maxConnections, timeoutMs), health))
+  const db = openDb(guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), health))
   return {
     db,
     health,

@@ -1,12 +1,10 @@
 import type { Db } from '../db/connection.ts'
 import { within } from '../db/database-health.ts'
+import { createReplicaReads, type ReplicaReads } from '../db/open-replica.ts'
 import { type DeviceApp, findDeviceApp } from './queries.ts'
 
 /** From then on the primary is asked: a change is live within a second, whatever the replica does. */
 const replicaPatienceMs = 300
-
-/** How reads of the replica ended. `behind`: it lacked the change that was asked for, and the primary was read. */
-export type ReplicaReads = { used: number; behind: number; failed: number }
 
 export type DeviceAppReader = {
   /** At least as new as `version`. undefined: there is no such app. */
@@ -20,7 +18,7 @@ export function createDeviceAppReader({ db, replica }: { db: Db; replica: Db | u
   if (replica === undefined) {
     return { read: (appId) => findDeviceApp(db, { appId }), measure: () => undefined }
   }
-  const reads: ReplicaReads = { used: 0, behind: 0, failed: 0 }
+  const reads = createReplicaReads()
 
   const readReplica = async (appId: string, version: number): Promise<DeviceApp | undefined> => {
     try {

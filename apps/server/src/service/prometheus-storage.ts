@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client'
 import type { MeasuredBlobStore } from '../blobs/measured-blob-store.ts'
 import type { DatabaseHealth } from '../db/database-health.ts'
 import type { DatabaseMeter } from '../db/database-meter.ts'
-import type { DeviceIndex } from '../devices/device-index.ts'
+import type { ReplicaReads } from '../db/open-replica.ts'
 import { addCounter, addGauge, addHistogram } from './prometheus-figures.ts'
 
 export function registerDatabase(registry: Registry, { measure }: Pick<DatabaseMeter, 'measure'>): void {
@@ -69,7 +69,7 @@ export function registerDatabase(registry: Registry, { measure }: Pick<DatabaseM
 export function registerReplica(
   registry: Registry,
   health: Pick<DatabaseHealth, 'fault'>,
-  { measure }: Pick<DeviceIndex, 'measure'>,
+  readers: Record<string, () => Readonly<ReplicaReads> | undefined>,
 ): void {
   addGauge(
     registry,
@@ -84,10 +84,13 @@ export function registerReplica(
     registry,
     {
       name: 'godwit_replica_reads_total',
-      help: 'Apps read of the replica: used, behind (it lacked the last change) or failed. The primary is read for the last two.',
-      labelNames: ['result'],
+      help: 'Apps read of the replica, for devices or metrics: used, behind (it lacked the last change) or failed. The primary is read for the last two.',
+      labelNames: ['reader', 'result'],
     },
-    () => Object.entries(measure().replicaReads ?? {}).map(([result, value]) => ({ labels: { result }, value })),
+    () =>
+      Object.entries(readers).flatMap(([reader, read]) =>
+        Object.entries(read() ?? {}).map(([result, value]) => ({ labels: { reader, result }, value })),
+      ),
   )
 }
 

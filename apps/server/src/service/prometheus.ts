@@ -6,6 +6,7 @@ import type { MeasuredAnalyzer } from '../analysis/measured-analyzer.ts'
 import type { MeasuredBlobStore } from '../blobs/measured-blob-store.ts'
 import type { DatabaseHealth } from '../db/database-health.ts'
 import type { DatabaseMeter } from '../db/database-meter.ts'
+import type { Replica } from '../db/open-replica.ts'
 import type { DeviceIndex } from '../devices/device-index.ts'
 import type { RequestDurations } from '../http/request-durations.ts'
 import type { Jobs } from '../jobs/jobs.ts'
@@ -39,7 +40,7 @@ export function createRegistry(sources: {
   activityStore: Pick<ActivityStore, 'measure'>
   deviceIndex: Pick<DeviceIndex, 'measure'>
   database: Pick<DatabaseMeter, 'measure'>
-  replicaHealth: Pick<DatabaseHealth, 'fault'> | undefined
+  replica: Pick<Replica, 'health'> | undefined
   blobs: Pick<MeasuredBlobStore, 'measure'>
   analyzer: Pick<MeasuredAnalyzer, 'measure'>
   jobs: Pick<Jobs, 'count' | 'measure'>
@@ -50,7 +51,12 @@ export function createRegistry(sources: {
   registerActivityStore(registry, sources.activityStore)
   registerDeviceIndex(registry, sources.deviceIndex)
   registerDatabase(registry, sources.database)
-  if (sources.replicaHealth !== undefined) registerReplica(registry, sources.replicaHealth, sources.deviceIndex)
+  if (sources.replica !== undefined) {
+    registerReplica(registry, sources.replica.health, {
+      devices: () => sources.deviceIndex.measure().replicaReads,
+      metrics: () => sources.activityStore.measure().replicaReads,
+    })
+  }
   registerBlobs(registry, sources.blobs)
   registerJobs(registry, sources.jobs)
   registerAnalyzer(registry, sources.analyzer)

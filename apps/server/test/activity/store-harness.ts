@@ -85,6 +85,7 @@ function startProcess(
     context: createStoreContext({
       db,
       partitionDb: db,
+      replica: undefined,
       maxDevices: options.maxDevices ?? 1_000_000,
       now: options.now ?? Date.now,
       cacheBytes: options.cacheBytes ?? 2 ** 26,

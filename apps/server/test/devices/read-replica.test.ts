@@ -1,47 +1,22 @@
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { checkReplica } from '../../src/doctor/check-replica.ts'
-import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts'
 import { createTestApp, createTestRelease, findChannelId, uploadTestPatchArtifact } from '../support/publishing.ts'
-import { queryValue, type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
-import { createTestService, type TestAccount, type TestService } from '../support/test-service.ts'
+import { queryValue } from '../support/replicated-postgres.ts'
+import { type ReplicatedService, startReplicatedService } from '../support/replicated-service.ts'
 
-let postgres: ReplicatedPostgres
-let primary: DatabaseProxy
-let replica: DatabaseProxy
-let service: TestService
-let owner: TestAccount
+let replicated: ReplicatedService
 
 beforeAll(async () => {
-  postgres = await startReplicatedPostgres()
-  primary = await startDatabaseProxy(postgres.primaryUrl)
-  replica = await startDatabaseProxy(postgres.replicaUrl)
-  const database = { connectionString: primary.connectionString, name: 'godwit', drop: async () => undefined }
-  const dataDir = await mkdtemp(join(tmpdir(), 'godwit-test-data-'))
-  service = await createTestService({
-    restored: { database, dataDir },
-    config: { databaseReplicaUrl: replica.connectionString },
-  })
-  owner = await service.createAccount()
+  replicated = await startReplicatedService()
 }, 60_000)
-afterAll(async () => {
-  await service?.stop()
-  await primary?.stop()
-  await replica?.stop()
-  await postgres?.stop()
-})
-afterEach(async () => {
-  primary.setMode('pass')
-  replica.setMode('pass')
-  await expect.poll(readMetric('godwit_database_up'), { timeout: 10_000 }).toBe(1)
-})
+afterAll(() => replicated?.stop())
+afterEach(() => replicated.mend())
 
 type Published = { appId: string; releaseId: number; patchId: number }
 
 /** An app that no device has asked about. */
 async function publishApp(): Promise<Published> {
+  const { owner } = replicated
   const { api } = owner
   const appId = await createTestApp(owner)
   const releaseId = await createTestRelease(api, appId, '1')
@@ -54,31 +29,23 @@ async function publishApp(): Promise<Published> {
 
 function check({ appId }: Published) {
   const place = { channel: 'stable', platform: 'android', arch: 'aarch64' } as const
-  return service.client().checkPatch({ body: { app_id: appId, release_version: '1', ...place } })
+  return replicated.service.client().checkPatch({ body: { app_id: appId, release_version: '1', ...place } })
 }
 
 async function waitForReplica({ appId }: Published): Promise<void> {
   const text = `select device_version from apps where id = '${appId}'`
-  const version = await queryValue(postgres.primaryUrl, text)
-  await expect.poll(() => queryValue(postgres.replicaUrl, text), { timeout: 5000, interval: 20 }).toBe(version)
-  await waitUntilUp()
-}
-
-async function waitUntilUp(): Promise<void> {
-  await expect.poll(readMetric('godwit_replica_up'), { timeout: 15_000, interval: 50 }).toBe(1)
-}
-
-function readMetric(name: string) {
-  return async () => (await service.deps.registry.getSingleMetric(name)?.get())?.values[0]?.value
+  const version = await queryValue(replicated.postgres.primaryUrl, text)
+  await expect
+    .poll(() => queryValue(replicated.postgres.replicaUrl, text), { timeout: 5000, interval: 20 })
+    .toBe(version)
+  await replicated.waitUntilUp()
 }
 
 function countReads() {
-  return { ...service.deps.deviceIndex.measure().replicaReads }
+  return { ...replicated.service.deps.deviceIndex.measure().replicaReads }
 }
 
-const examine = async () => (await checkReplica(postgres.replicaUrl, postgres.primaryUrl))[0]
-const pauseReplica = () => queryValue(postgres.replicaUrl, 'select pg_wal_replay_pause()')
-const resumeReplica = () => queryValue(postgres.replicaUrl, 'select pg_wal_replay_resume()')
+const examine = async () => (await checkReplica(replicated.postgres.replicaUrl, replicated.postgres.primaryUrl))[0]
 
 describe('an instance with a read replica', () => {
   it('reads there what devices are answered from', async () => {
@@ -94,49 +61,43 @@ describe('an instance with a read replica', () => {
     const known = await publishApp()
     await waitForReplica(known)
     expect(await check(known)).toMatchObject({ patch_available: true })
-    await pauseReplica()
-    try {
+    await replicated.whileReplicaLags(async () => {
       const before = countReads()
       const params = { appId: known.appId, releaseId: known.releaseId, patchId: known.patchId }
-      await owner.api.rollBackPatch({ params })
+      await replicated.owner.api.rollBackPatch({ params })
       expect(await check(known)).toEqual({ patch_available: false, rolled_back_patch_numbers: [1] })
       const created = await publishApp()
       expect(await check(created)).toMatchObject({ patch_available: true })
       expect(await check(created)).toMatchObject({ patch_available: true })
       expect(countReads()).toEqual({ ...before, behind: (before.behind ?? 0) + 2 })
-    } finally {
-      await resumeReplica()
-    }
+    })
   })
 
   it('answers about apps that were not asked for before while the primary is away', async () => {
     const app = await publishApp()
     await waitForReplica(app)
-    primary.setMode('refuse')
-    await expect.poll(readMetric('godwit_database_up'), { timeout: 5000 }).toBe(0)
+    replicated.primary.setMode('refuse')
+    await expect.poll(replicated.readMetric('godwit_database_up'), { timeout: 5000 }).toBe(0)
     expect(await check(app)).toMatchObject({ patch_available: true })
   })
 
   it('takes no app for gone, and tells nothing old, while the primary is away and the replica lags', async () => {
     const old = await publishApp()
     await waitForReplica(old)
-    await pauseReplica()
-    try {
+    await replicated.whileReplicaLags(async () => {
       const created = await publishApp()
-      await owner.api.rollBackPatch({ params: old })
-      primary.setMode('refuse')
-      await expect.poll(readMetric('godwit_database_up'), { timeout: 5000 }).toBe(0)
+      await replicated.owner.api.rollBackPatch({ params: old })
+      replicated.primary.setMode('refuse')
+      await expect.poll(replicated.readMetric('godwit_database_up'), { timeout: 5000 }).toBe(0)
       await expect(check(created)).rejects.toMatchObject({ status: 503 })
       await expect(check(old)).rejects.toMatchObject({ status: 503 })
-      primary.setMode('pass')
+      replicated.primary.setMode('pass')
       await expect
         .poll(() => check(created).catch(() => undefined), { timeout: 10_000 })
         .toMatchObject({
           patch_available: true,
         })
-    } finally {
-      await resumeReplica()
-    }
+    })
   })
 
   it.each(['refuse', 'swallow'] as const)(
@@ -145,21 +106,23 @@ describe('an instance with a read replica', () => {
       const app = await publishApp()
       await waitForReplica(app)
       expect(await check(app)).toMatchObject({ patch_available: true })
-      replica.setMode(mode)
+      replicated.replica.setMode(mode)
       const startedAt = performance.now()
-      await owner.api.rollBackPatch({ params: app })
+      await replicated.owner.api.rollBackPatch({ params: app })
       expect(await check(app)).toEqual({ patch_available: false, rolled_back_patch_numbers: [1] })
       expect(performance.now() - startedAt).toBeLessThan(1000)
-      await expect.poll(readMetric('godwit_replica_up'), { timeout: 5000 }).toBe(0)
+      await expect.poll(replicated.readMetric('godwit_replica_up'), { timeout: 5000 }).toBe(0)
     },
   )
 
   it('does without a replica that was killed, and reads there again once it is back', async () => {
     const [first, second] = [await publishApp(), await publishApp()]
     await waitForReplica(second)
-    await postgres.killReplica()
+    await replicated.postgres.killReplica()
     expect(await check(first)).toMatchObject({ patch_available: true })
-    await expect.poll(() => queryValue(postgres.replicaUrl, 'select 1').catch(() => 0), { timeout: 15_000 }).toBe(1)
+    await expect
+      .poll(() => queryValue(replicated.postgres.replicaUrl, 'select 1').catch(() => 0), { timeout: 15_000 })
+      .toBe(1)
     await waitForReplica(second)
     const { used = 0 } = countReads()
     expect(await check(second)).toMatchObject({ patch_available: true })
@@ -169,12 +132,14 @@ describe('an instance with a read replica', () => {
   it('reads no more of a replica that was promoted: it goes its own way', async () => {
     const app = await publishApp()
     await waitForReplica(app)
-    await queryValue(postgres.replicaUrl, 'select pg_promote()')
-    await expect.poll(readMetric('godwit_replica_up'), { timeout: 5000 }).toBe(0)
+    await queryValue(replicated.postgres.replicaUrl, 'select pg_promote()')
+    await expect.poll(replicated.readMetric('godwit_replica_up'), { timeout: 5000 }).toBe(0)
     const { used } = countReads()
     expect(await check(app)).toMatchObject({ patch_available: true })
     expect(countReads().used).toBe(used)
     expect(await examine()).toMatchObject({ result: 'failure', found: 'it is no standby, and not read' })
-    expect((await checkReplica(inject('postgresUrl'), postgres.primaryUrl))[0]?.found).toContain('another database')
+    expect((await checkReplica(inject('postgresUrl'), replicated.postgres.primaryUrl))[0]?.found).toContain(
+      'another database',
+    )
   })
 })

@@ -61,9 +61,9 @@ export function startCompacting(
         await attempt(finishAll)
         finishAt = performance.now() + finishMs
       }
-      const { units, states, compactions, compactedObservations, dropped } = context
+      const { units, states, compactions, compactedObservations, dropped, replicaReads } = context
       const held = { unitBytes: units.sizeBytes(), stateBytes: states.sizeBytes() }
-      report({ compactions, compactedObservations, dropped, countedUntilMs, ...held })
+      report({ compactions, compactedObservations, dropped, countedUntilMs, replicaReads, ...held })
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
+import { createReplicaReads } from '../../db/open-replica.ts'
 import { AppError } from '../../errors.ts'
 import type { ActivityStore } from '../activity-store.ts'
 import type {
@@ -24,7 +25,14 @@ const restartMs = 1000
 /** One that hangs must not keep the service from its end: what is half-done, the database undoes. */
 const stopPatienceMs = 10_000
 /** Before the first one has told. */
-const nothingMeasured = { compactions: 0, compactedObservations: 0, dropped: 0, unitBytes: 0, stateBytes: 0 }
+const nothingMeasured = {
+  compactions: 0,
+  compactedObservations: 0,
+  dropped: 0,
+  unitBytes: 0,
+  stateBytes: 0,
+  replicaReads: createReplicaReads(),
+}
 /** One that only questions have started ends after so long without any: it keeps what it has read in memory. */
 const idleMs = 10 * 60_000
 
@@ -47,6 +55,7 @@ export function createActivityStore(options: {
     Config,
     | 'databaseUrl'
     | 'databaseDirectUrl'
+    | 'databaseReplicaUrl'
     | 'statementTimeoutMs'
     | 'metricsCacheBytes'
     | 'maxDevicesPerApp'
@@ -60,6 +69,7 @@ export function createActivityStore(options: {
   const { config, clock, log } = options
   const workerOptions: WorkerOptions = {
     connectionString: options.connectionString,
+    replicaConnectionString: config.databaseReplicaUrl,
     isDatabaseEmbedded: config.databaseUrl === undefined,
     statementTimeoutMs: config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null,
     cacheBytes: config.metricsCacheBytes,

@@ -61,6 +61,21 @@ export async function findApp(db: Db, input: { appId: string }): Promise<AppRow 
   return await db.selectFrom('activity_apps').selectAll().where('app_id', '=', input.appId).executeTakeFirst()
 }
 
+/** The same app after no fewer changes. undefined: not there yet, or the server is no standby any more. */
+export async function findAppOnStandby(
+  db: Db,
+  needed: Pick<AppRow, 'id' | 'epoch' | 'seq'>,
+): Promise<AppRow | undefined> {
+  return await db
+    .selectFrom('activity_apps')
+    .selectAll()
+    .where('id', '=', needed.id)
+    .where('epoch', '>=', needed.epoch)
+    .where('seq', '>=', needed.seq)
+    .where(sql<boolean>`pg_is_in_recovery()`)
+    .executeTakeFirst()
+}
+
 /**
  * Whoever holds this lock may change what is recorded of the app. undefined: there is no such row, or with `skipLocked`
  * somebody else holds it.

@@ -18,7 +18,8 @@ import {
 } from './bitmap-units.ts'
 import { compactApp } from './compact-app.ts'
 import { loadState } from './load-state.ts'
-import { findApp, findLastSegmentId, listParts } from './queries.ts'
+import { type AppRow, findApp, findLastSegmentId, listParts } from './queries.ts'
+import { openSnapshot, readOnReplica } from './read-replica.ts'
 import type { StoreContext } from './store-context.ts'
 
 /** A question waits this long for what was committed before it to be compacted. */
@@ -51,15 +52,27 @@ export async function readApp<Result>(
 ): Promise<Result | undefined> {
   return await context.exclusively(appId, async () => {
     await drainApp(context, appId)
-    const snapshot = context.db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
-    return await snapshot.execute(async (db) => {
+    const readRow = async (db: Db, row: AppRow) => read({ context, db, state: await followApp(context, db, row) })
+    const answer = await readOnReplica(context, appId, readRow)
+    if (answer !== undefined) return answer.result
+    return await openSnapshot(context.db).execute(async (db) => {
       const row = await findApp(db, { appId })
-      if (row === undefined) return undefined
-      const state = await loadState(db, context.units, context.states.get(appId), row)
-      context.states.set(state)
-      return await read({ context, db, state })
+      return row === undefined ? undefined : await readRow(db, row)
     })
   })
+}
+
+async function followApp(context: StoreContext, db: Db, row: AppRow): Promise<AppState> {
+  const { app_id: appId } = row
+  try {
+    const state = await loadState(db, context.units, context.states.get(appId), row)
+    context.states.set(state)
+    return state
+  } catch (error) {
+    // Half of it may be ahead of the server that is asked next: a standby can show a commit before the primary does.
+    context.states.delete(appId)
+    throw error
+  }
 }
 
 /** The units that make up each span are read and handed to `use`, a few spans at a time. */

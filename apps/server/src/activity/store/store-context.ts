@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Db } from '../../db/connection.ts'
+import { createReplicaReads, type ReplicaReads } from '../../db/open-replica.ts'
 import { type AppState, sizeOfState } from './app-state.ts'
 import { createUnitCache, type UnitCache } from './bitmap-units.ts'
 
@@ -25,6 +26,8 @@ export type StoreContext = {
   now: () => number
   /** For partitions, whose making must not wait for a connection that whoever needs them has. */
   partitionDb: Db
+  /** Where questions are answered if it has all that they ask about. */
+  replica: Db | undefined
   /** An app may have so many; whoever is new then is not counted. */
   maxDevices: number
   hourlyRetentionDays: number
@@ -38,9 +41,18 @@ export type StoreContext = {
   compactions: number
   compactedObservations: number
   dropped: number
+  replicaReads: ReplicaReads
 }
 
-type Made = 'units' | 'states' | 'exclusively' | 'partitions' | 'compactions' | 'compactedObservations' | 'dropped'
+type Made =
+  | 'units'
+  | 'states'
+  | 'exclusively'
+  | 'partitions'
+  | 'compactions'
+  | 'compactedObservations'
+  | 'dropped'
+  | 'replicaReads'
 
 export function createStoreContext(options: Omit<StoreContext, Made> & { cacheBytes: number }): StoreContext {
   const { cacheBytes, ...rest } = options
@@ -54,6 +66,7 @@ export function createStoreContext(options: Omit<StoreContext, Made> & { cacheBy
     compactions: 0,
     compactedObservations: 0,
     dropped: 0,
+    replicaReads: createReplicaReads(),
   }
 }
 

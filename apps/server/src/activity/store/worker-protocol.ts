@@ -12,6 +12,7 @@ export type MethodName = keyof WorkerMethods
 
 export type WorkerOptions = {
   connectionString: string
+  replicaConnectionString: string | undefined
   /** The database is a process of this machine. */
   isDatabaseEmbedded: boolean
   /** null: the pooler in between decides. */

@@ -3,6 +3,7 @@ import { createDb, createPool } from '../../db/connection.ts'
 import { watchDatabase } from '../../db/database-health.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { guardPool } from '../../db/guarded-pool.ts'
+import { openReplica } from '../../db/open-replica.ts'
 import { AppError } from '../../errors.ts'
 import { hourMs } from '../../time.ts'
 import { countAdoption, countDevices, countHourly, countNewDevices, countVersions, findFirstTime } from './answers.ts'
@@ -42,8 +43,9 @@ type Worker = {
 function openWorker(options: WorkerOptions): Worker {
   yieldToChecks()
   const log = createLog()
-  // That the database is away is told by the service.
-  const health = watchDatabase({ ...options, log: { ...log, info: () => undefined, error: () => undefined } })
+  // That a database is away is told by the service.
+  const silent = { info: () => undefined, error: () => undefined }
+  const health = watchDatabase({ ...options, log: silent })
   const db = createBulkDb(
     guardPool(() => {
       const pool = createPool(options.connectionString, maxConnections, options.statementTimeoutMs)
@@ -54,11 +56,18 @@ function openWorker(options: WorkerOptions): Worker {
   const partitionDb = createDb(
     guardPool(() => createPool(options.connectionString, 1, options.statementTimeoutMs), health),
   )
+  const replica = openReplica({
+    connectionString: options.replicaConnectionString,
+    statementTimeoutMs: options.statementTimeoutMs,
+    log: silent,
+    openDb: createBulkDb,
+  })
   /** How far the service's clock is from this machine's (ms): tests have their own. */
   let clockOffsetMs = 0
   const context: StoreContext = createStoreContext({
     db,
     partitionDb,
+    replica: replica?.db,
     maxDevices: options.maxDevices,
     now: () => Date.now() + clockOffsetMs,
     cacheBytes: options.cacheBytes,
@@ -81,6 +90,7 @@ function openWorker(options: WorkerOptions): Worker {
       await compacting.stop()
       await db.destroy()
       await partitionDb.destroy()
+      await replica?.close()
       await health.stop()
       process.exit()
     },
