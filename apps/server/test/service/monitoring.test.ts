@@ -1,14 +1,19 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parser } from '@prometheus-io/lezer-promql'
+import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { createTestService, type TestService } from '../support/test-service.ts'
+import { readConfig } from '../../src/config.ts'
+import { findFreePort } from '../../src/embedded-postgres/launch.ts'
+import { openService } from '../../src/open-service.ts'
+import { createTestDatabase, type TestDatabase } from '../support/test-database.ts'
 import { readMetrics } from './read-metrics.ts'
 
 const folder = new URL('../../../../deploy/monitoring/', import.meta.url)
@@ -62,21 +67,37 @@ function readExpression(expression: string): { metrics: string[]; labels: string
   return { metrics, labels }
 }
 
-let service: TestService
+let database: TestDatabase
+let dataDir: string
+let service: Awaited<ReturnType<typeof openService>>
+let baseUrl: string
 /** What a scrape has: the metrics of the answer, the series of histograms, and what Prometheus itself adds. */
 let known: { names: Set<string>; labels: Set<string> }
 
+/** A whole process, with all that has metrics only where it is set. */
 beforeAll(async () => {
-  service = await createTestService()
-  await service.client().getHealth()
-  const families = await readMetrics(service.baseUrl)
+  database = await createTestDatabase()
+  dataDir = await mkdtemp(join(tmpdir(), 'godwit-monitoring-'))
+  const { connectionString } = database
+  const port = String(await findFreePort())
+  const databases = { DATABASE_URL: connectionString, DATABASE_REPLICA_URL: connectionString }
+  const config = readConfig({ ...databases, HOST: '127.0.0.1', PORT: port, GODWIT_DATA_DIR: dataDir })
+  const log = pino({ level: 'silent' })
+  service = await openService({ config, log, connectionString, signal: AbortSignal.timeout(20_000) })
+  baseUrl = `http://127.0.0.1:${port}`
+  await fetch(`${baseUrl}/healthz`)
+  const families = await readMetrics(baseUrl)
   const samples = [...families.values()].flatMap((family) => [...family.samples.keys()])
   known = {
     names: new Set(['up', ...samples.map((sample) => sample.replace(/\{.*/, ''))]),
     labels: new Set(['job', 'instance', ...samples.flatMap((sample) => sample.match(/\w+(?==")/g) ?? [])]),
   }
 })
-afterAll(() => service.stop())
+afterAll(async () => {
+  await service?.close()
+  await database?.drop()
+  await rm(dataDir, { recursive: true, force: true })
+})
 
 function expectKnown(expressions: string[]): void {
   const read = expressions.map(readExpression)
@@ -135,7 +156,7 @@ describe('the dashboard', () => {
   it('shows every metric of ours', async () => {
     const { panels } = await readDashboard()
     const shown = panels.flatMap((panel) => panel.targets).flatMap(({ expr }) => readExpression(expr).metrics)
-    const families = [...(await readMetrics(service.baseUrl)).keys()].filter((name) => name.startsWith('godwit_'))
+    const families = [...(await readMetrics(baseUrl)).keys()].filter((name) => name.startsWith('godwit_'))
     const isShown = (family: string) => shown.some((name) => name.replace(/_(bucket|count|sum)$/, '') === family)
     expect(families.filter((family) => !isShown(family))).toEqual([])
   })
@@ -145,7 +166,7 @@ describe('the operations guide', () => {
   it('names every metric of ours', async () => {
     const guide = await readFile(operations, 'utf8')
     const section = guide.slice(guide.indexOf('## What to watch'), guide.indexOf('### Alerts'))
-    const families = [...(await readMetrics(service.baseUrl)).keys()].filter((name) => name.startsWith('godwit_'))
+    const families = [...(await readMetrics(baseUrl)).keys()].filter((name) => name.startsWith('godwit_'))
     // A row names a metric in full, and others by the end in which they differ from it.
     const rows = section.split('\n').map((row) => ({
       names: [...row.matchAll(/`(godwit_\w+)`/g)].map(([, name = '']) => name),
