@@ -62,7 +62,8 @@ export function createBrowser(baseUrl: string): Browser {
 export function readHiddenFields(html: string, action: string): Record<string, string> {
   const form = html.split('<form ').find((part) => part.includes(`action="${action}"`))
   if (form === undefined) throw new Error(`the page has no form to ${action}: ${html}`)
-  const inputs = form.split('</form>', 1)[0]?.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g) ?? []
+  const inputs =
+    form.split('</form>', 1)[0]?.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"(?: \/)?>/g) ?? []
   return Object.fromEntries([...inputs].map(([, name = '', value = '']) => [name, decode(value) ?? '']))
 }
 
