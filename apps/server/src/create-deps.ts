@@ -7,7 +7,7 @@ import { createAnalyzer } from './analyzer/run-analyzer.ts'
 import { measureBlobStore } from './blobs/measured-blob-store.ts'
 import { openBlobCache, openBlobs } from './blobs/open-blob-store.ts'
 import type { Config } from './config.ts'
-import { createDb, createPool } from './db/connection.ts'
+import { createDb, createPool, readStatementLimit } from './db/connection.ts'
 import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
 import { createDatabaseMeter } from './db/database-meter.ts'
 import { guardPool } from './db/guarded-pool.ts'
@@ -56,11 +56,11 @@ export async function createDeps(options: {
   if (options.databaseHealth === undefined) opened.defer(() => databaseHealth.stop())
   await databaseHealth.untilBack()
 
-  const statementTimeoutMs = config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null
+  const statementLimit = readStatementLimit(config)
   const openPool = (maxConnections: number) =>
-    guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), databaseHealth)
+    guardPool(() => createPool(connectionString, maxConnections, statementLimit), databaseHealth)
   // Where there is a pooler before the primary there may be one before the replica.
-  const replica = openReplica({ connectionString: config.databaseReplicaUrl, statementTimeoutMs, log })
+  const replica = openReplica({ connectionString: config.databaseReplicaUrl, statementLimit, log })
   opened.defer(() => replica?.close())
   const database = createDatabaseMeter({ tracing })
   const pool = openPool(config.databaseConnections)

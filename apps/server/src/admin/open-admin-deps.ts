@@ -66,7 +66,9 @@ async function withDatabase<T>(
   openEmbedded: OpenEmbedded,
   use: (connectionString: string) => Promise<T>,
 ): Promise<T> {
-  if (config.databaseUrl !== undefined) return await use(config.databaseUrl)
+  // Past a pooler, which refuses to be told how long statements may take.
+  const connectionString = config.databaseDirectUrl ?? config.databaseUrl
+  if (connectionString !== undefined) return await use(connectionString)
   const embedded = await openEmbedded({ dataDir: join(config.dataDir, 'postgres'), log })
   try {
     return await use(embedded.connectionString)

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { createDb, createPool, type Db } from './connection.ts'
+import { createDb, createPool, type Db, type StatementLimit } from './connection.ts'
 import { type DatabaseHealth, watchDatabase } from './database-health.ts'
 import { type GuardedPool, guardPool } from './guarded-pool.ts'
 
@@ -17,14 +17,14 @@ export function createReplicaReads(): ReplicaReads {
 /** undefined: there is none. Nothing waits for it: whatever it does not answer is asked of the primary. */
 export function openReplica(options: {
   connectionString: string | undefined
-  statementTimeoutMs: number | null
+  statementLimit: StatementLimit
   log: Pick<Logger, 'info' | 'error'>
   openDb?: (pool: GuardedPool) => Db
 }): Replica | undefined {
-  const { connectionString, statementTimeoutMs, log, openDb = createDb } = options
+  const { connectionString, statementLimit, log, openDb = createDb } = options
   if (connectionString === undefined) return undefined
   const health = watchDatabase({ connectionString, log, is: 'replica' })
-  const db = openDb(guardPool(() => createPool(connectionString, maxConnections, statementTimeoutMs), health))
+  const db = openDb(guardPool(() => createPool(connectionString, maxConnections, statementLimit), health))
   return {
     db,
     health,

@@ -24,7 +24,7 @@ export function createBulkDb(pool: Pick<pg.Pool, 'connect' | 'end' | 'options'> 
     return {
       query: async (text: string, values: readonly unknown[]) =>
         copyForm.test(text) ? await copyRows(client, text) : await client.query(text, [...values]),
-      release: () => client.release(),
+      release: (isLost?: boolean) => client.release(isLost),
     } as unknown as PostgresPoolClient
   }
   return new Kysely<Database>({

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
+import { readStatementLimit } from '../../db/connection.ts'
 import { createReplicaReads } from '../../db/open-replica.ts'
 import { AppError } from '../../errors.ts'
 import type { ActivityStore } from '../activity-store.ts'
@@ -71,7 +72,7 @@ export function createActivityStore(options: {
     connectionString: options.connectionString,
     replicaConnectionString: config.databaseReplicaUrl,
     isDatabaseEmbedded: config.databaseUrl === undefined,
-    statementTimeoutMs: config.databaseDirectUrl === undefined ? config.statementTimeoutMs : null,
+    statementLimit: readStatementLimit(config),
     cacheBytes: config.metricsCacheBytes,
     maxDevices: config.maxDevicesPerApp,
     hourlyRetentionDays: config.hourlyRetentionDays,

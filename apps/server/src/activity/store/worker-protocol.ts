@@ -1,4 +1,5 @@
 import type { ErrorCode } from '@godwit/contract'
+import type { StatementLimit } from '../../db/connection.ts'
 import type { ActivityStore, ImportResult, StoreMeasures } from '../activity-store.ts'
 
 /** What the counting process does for the service. An import comes in pieces. */
@@ -15,8 +16,7 @@ export type WorkerOptions = {
   replicaConnectionString: string | undefined
   /** The database is a process of this machine. */
   isDatabaseEmbedded: boolean
-  /** null: the pooler in between decides. */
-  statementTimeoutMs: number | null
+  statementLimit: StatementLimit
   cacheBytes: number
   maxDevices: number
   hourlyRetentionDays: number

@@ -48,17 +48,15 @@ function openWorker(options: WorkerOptions): Worker {
   const health = watchDatabase({ ...options, log: silent })
   const db = createBulkDb(
     guardPool(() => {
-      const pool = createPool(options.connectionString, maxConnections, options.statementTimeoutMs)
+      const pool = createPool(options.connectionString, maxConnections, options.statementLimit)
       if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
       return pool
     }, health),
   )
-  const partitionDb = createDb(
-    guardPool(() => createPool(options.connectionString, 1, options.statementTimeoutMs), health),
-  )
+  const partitionDb = createDb(guardPool(() => createPool(options.connectionString, 1, options.statementLimit), health))
   const replica = openReplica({
     connectionString: options.replicaConnectionString,
-    statementTimeoutMs: options.statementTimeoutMs,
+    statementLimit: options.statementLimit,
     log: silent,
     openDb: createBulkDb,
   })
