@@ -8,6 +8,7 @@ import { measureBlobStore } from './blobs/measured-blob-store.ts'
 import { openBlobCache, openBlobs } from './blobs/open-blob-store.ts'
 import type { Config } from './config.ts'
 import { createDb, createPool, readStatementLimit } from './db/connection.ts'
+import { deviceConnections } from './db/connection-counts.ts'
 import { type DatabaseHealth, watchDatabase } from './db/database-health.ts'
 import { createDatabaseMeter } from './db/database-meter.ts'
 import { guardPool } from './db/guarded-pool.ts'
@@ -32,9 +33,6 @@ import { createUrlSigner } from './transfers/signed-urls.ts'
 
 /** The command line client lists about six times for a patch. */
 const linkListsPerMinute = 300
-
-/** What devices are answered from and what they tell: slow statements of others must not make them wait. */
-const deviceConnections = 4
 
 /** Opens everything that the service stands on, once the database answers. `close` undoes it, last opened first closed. */
 export async function createDeps(options: {

@@ -52,7 +52,7 @@ export function createPool(
 
 /**
  * Ends a connection on which an answer did not come in time. `pg` gives up on the query alone: whoever has the connection
- * next would wait for the same answer, and behind a pooler nobody would ever cancel the statement.
+ * next would wait for the same answer. The statement may run on: only the server's own limit cancels it.
  */
 function endWhenLate(client: pg.PoolClient): void {
   const end = (error: Error) => {

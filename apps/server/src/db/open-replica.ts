@@ -1,9 +1,8 @@
 import type { Logger } from 'pino'
 import { createDb, createPool, type Db, type StatementLimit } from './connection.ts'
+import { replicaConnections } from './connection-counts.ts'
 import { type DatabaseHealth, watchDatabase } from './database-health.ts'
 import { type GuardedPool, guardPool } from './guarded-pool.ts'
-
-const maxConnections = 4
 
 export type Replica = { db: Db; health: DatabaseHealth; close: () => Promise<void> }
 
@@ -24,7 +23,7 @@ export function openReplica(options: {
   const { connectionString, statementLimit, log, openDb = createDb } = options
   if (connectionString === undefined) return undefined
   const health = watchDatabase({ connectionString, log, is: 'replica' })
-  const db = openDb(guardPool(() => createPool(connectionString, maxConnections, statementLimit), health))
+  const db = openDb(guardPool(() => createPool(connectionString, replicaConnections, statementLimit), health))
   return {
     db,
     health,

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { findLastMigration } from '../backup/catalog.ts'
 import type { Config } from '../config.ts'
+import { countConnections } from '../db/connection-counts.ts'
 import { findLatestMigration, isKnownMigration } from '../db/migrate.ts'
 import { readRow, withClient } from './database.ts'
 import { describe, type Finding } from './finding.ts'
@@ -13,17 +14,21 @@ const slowMs = 20
 const clockWarningMs = 2000
 /** One-time codes are refused then. */
 const clockFailureMs = 30_000
-/** What a process opens besides those for the API: devices 4, counting 5, notifications 1, health 2. */
-const otherConnections = 12
 const longTransactionMinutes = 15
 
-type Pools = Pick<Config, 'databaseConnections' | 'workers'>
+type Settings = Parameters<typeof countConnections>[0] & Pick<Config, 'databaseDirectUrl'>
 
-export async function checkDatabase(connectionString: string, pools: Pools): Promise<Finding[]> {
+export async function checkDatabase(connectionString: string, settings: Settings): Promise<Finding[]> {
   try {
     return await withClient(connectionString, async (client) => {
       const findings = [await checkVersion(client), await checkEncryption(client), await checkLatency(client)]
-      findings.push(await checkSchema(client), await checkConnections(client, pools), await checkTransactions(client))
+      findings.push(
+        await checkSchema(client),
+        await checkConnections(client, settings),
+        await checkTransactions(client),
+      )
+      // Otherwise each connection asks for the limit that is set.
+      if (settings.databaseDirectUrl !== undefined) findings.push(await checkStatementLimit(client))
       return [...findings, await checkDatabaseClock(client)]
     })
   } catch (error) {
@@ -109,8 +114,15 @@ async function checkSchema(client: pg.Client): Promise<Finding> {
   }
 }
 
+async function checkStatementLimit(client: pg.Client): Promise<Finding> {
+  const { limit } = await readRow<{ limit: string }>(client, "select current_setting('statement_timeout') as limit")
+  if (limit !== '0') return { check, result: 'ok', found: `PostgreSQL cancels statements after ${limit}` }
+  const mend = "The pooler refuses limits of ours: alter role … set statement_timeout = '15s'."
+  return { check, result: 'warning', found: 'PostgreSQL cancels no statement, however long it takes', mend }
+}
+
 /** Of `pg_stat_activity` an account without special rights does not see enough to count the sessions of others. */
-async function checkConnections(client: pg.Client, { databaseConnections, workers }: Pools): Promise<Finding> {
+async function checkConnections(client: pg.Client, settings: Settings): Promise<Finding> {
   const { used, free } = await readRow<{ used: string; free: string }>(
     client,
     `select sum(numbackends) as used, current_setting('max_connections')::int
@@ -118,7 +130,7 @@ async function checkConnections(client: pg.Client, { databaseConnections, worker
       - coalesce(current_setting('reserved_connections', true)::int, 0) - sum(numbackends) as free from pg_stat_database`,
   )
   const found = `${used} connections are open, ${free} more are possible`
-  const perInstance = workers * (databaseConnections + otherConnections)
+  const { primary: perInstance } = countConnections(settings)
   if (Number(free) >= perInstance) return { check, result: 'ok', found }
   const mend = `Raise max_connections: with these settings an instance opens up to ${perInstance}.`
   return { check, result: 'warning', found, mend }

@@ -14,13 +14,22 @@ const dateToleranceMs = 2000
 
 type Settings = Pick<Config, 'publicUrl' | 'trustedProxies'>
 
-/** Whether clients and devices get from there to this installation. Without `urls` only whether a Godwit answers. */
-export async function checkPublicUrl(settings: Settings, urls: UrlSigner | undefined): Promise<Finding[]> {
+/**
+ * Whether clients and devices get from there to this installation, and what they find there (`lookInside`). Without `urls`
+ * only whether a Godwit answers.
+ */
+export async function checkPublicUrl(
+  settings: Settings,
+  urls: UrlSigner | undefined,
+  lookInside: () => Promise<Finding[]>,
+): Promise<Finding[]> {
   const findings = checkScheme(settings)
   try {
     const response = await get(`${settings.publicUrl}/readyz`)
     findings.push(readReadiness(settings, response), ...checkDate(response))
-    if (response.ok && urls !== undefined) findings.push(await checkIdentity(settings, urls))
+    const identity = response.ok && urls !== undefined ? await checkIdentity(settings, urls) : undefined
+    if (identity !== undefined) findings.push(identity)
+    if (identity?.result === 'ok') findings.push(...(await lookInside()))
   } catch (error) {
     const mend =
       'Start the server; see that DNS, firewall, certificate and reverse proxy lead from GODWIT_PUBLIC_URL to it.'

@@ -4,6 +4,7 @@ import { createUrlSigner, type UrlSigner } from '../transfers/signed-urls.ts'
 import { checkBacklog, checkSpool } from './check-backlog.ts'
 import { checkBlobs } from './check-blobs.ts'
 import { checkDatabase } from './check-database.ts'
+import { checkDevices } from './check-devices.ts'
 import { checkFolder } from './check-folder.ts'
 import { checkMail } from './check-mail.ts'
 import { checkOpenFiles } from './check-open-files.ts'
@@ -18,10 +19,11 @@ export type Patient = { config: Config; connectionString: string | undefined; op
 export async function examine({ config, connectionString, openBlobs }: Patient): Promise<Finding[]> {
   const signer =
     connectionString === undefined ? undefined : findUrlSigner(config, connectionString).catch(() => undefined)
+  const askAsDevice = async () => (connectionString === undefined ? [] : await checkDevices(config, connectionString))
   const checks: Check[] = [
     { name: 'data folder', run: () => checkFolder('data folder', config.dataDir) },
     { name: 'blobs', timeoutMs: 60_000, run: () => checkBlobs(openBlobs) },
-    { name: 'public URL', run: async () => await checkPublicUrl(config, await signer) },
+    { name: 'public URL', run: async () => await checkPublicUrl(config, await signer, askAsDevice) },
     { name: 'mail', run: () => checkMail(config) },
     { name: 'open files', run: () => checkOpenFiles(config) },
     { name: 'spool', run: () => checkSpool(config) },

@@ -13,6 +13,7 @@ import { findFreePort } from '../../src/embedded-postgres/launch.ts'
 import { runAdmin } from '../admin/run-admin.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { startOutage } from '../support/outage.ts'
+import { createTestApp, createTestRelease, findChannelId, uploadTestPatchArtifact } from '../support/publishing.ts'
 import { noS3Server, type S3Server, startS3Server } from '../support/s3-server.ts'
 import { createTestService, type TestService } from '../support/test-service.ts'
 
@@ -71,6 +72,7 @@ describe('doctor', () => {
       'data folder',
       'blobs',
       'public URL',
+      'devices',
       'clock',
       'mail',
       'open files',
@@ -160,6 +162,42 @@ describe('doctor', () => {
     const { failures: elsewhere } = await examine({ GODWIT_PUBLIC_URL: other.baseUrl })
     await other.stop()
     expect(elsewhere).toEqual([expect.stringMatching(/^public URL: .* is another installation of Godwit/)])
+  })
+
+  it('finds that devices are not told what the database says, and counts no device by asking', async () => {
+    const other = await createTestService()
+    const settings = {
+      DATABASE_URL: other.connectionString,
+      GODWIT_DATA_DIR: other.dataDir,
+      GODWIT_PUBLIC_URL: other.baseUrl,
+    }
+    const owner = await other.createAccount()
+    const appId = await createTestApp(owner)
+    const releaseId = await createTestRelease(owner.api, appId)
+    const { id: patchId } = await owner.api.createPatch({ params: { appId }, body: { release_id: releaseId } })
+    await uploadTestPatchArtifact(owner.api, { appId, patchId })
+    const channelId = await findChannelId(owner.api, appId)
+    await owner.api.promotePatch({ params: { appId }, body: { patch_id: patchId, channel_id: channelId } })
+    const { findings, failures } = await examine(settings)
+    expect(failures).toEqual([])
+    expect(findings).toContainEqual(
+      expect.objectContaining({ check: 'devices', found: '1 of 1 apps offer devices what the database says' }),
+    )
+    // A change of which no instance hears.
+    await other.deps.db.updateTable('patches').set({ is_rolled_back: true }).where('id', '=', patchId).execute()
+    const { failures: afterwards } = await examine(settings)
+    expect(afterwards).toEqual([`devices: 0 of 1 apps offer devices what the database says, not ${appId}`])
+    expect((await owner.api.getVersionDistribution({ params: { appId } })).total_devices).toBe(0)
+    await other.stop()
+  })
+
+  it('finds that nothing bounds statements behind a pooler', async () => {
+    const { text } = await examine({ DATABASE_DIRECT_URL: service.connectionString })
+    expect(text).toContain('PostgreSQL cancels no statement, however long it takes')
+    const url = new URL(service.connectionString)
+    url.searchParams.set('options', '-c statement_timeout=15s')
+    const limited = await examine({ DATABASE_URL: url.href, DATABASE_DIRECT_URL: url.href })
+    expect(limited.text).toContain('PostgreSQL cancels statements after 15s')
   })
 
   it('finds that the mail server is away', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createDb, createPool } from '../../db/connection.ts'
+import { countingConnections, partitionConnections } from '../../db/connection-counts.ts'
 import { watchDatabase } from '../../db/database-health.ts'
 import { isDatabaseUnavailable } from '../../db/errors.ts'
 import { guardPool } from '../../db/guarded-pool.ts'
@@ -19,8 +20,6 @@ import { createStoreContext, type StoreContext } from './store-context.ts'
 import type { CallError, FromWorker, ToWorker, WorkerMethods, WorkerOptions } from './worker-protocol.ts'
 import { letBackendYield, yieldToChecks } from './yield-to-checks.ts'
 
-/** One for what is asked or compacted, one for partitions, one for what the loop looks up meanwhile. */
-const maxConnections = 4
 /** Imports at a time: each has up to 50 MB of lines in memory. */
 const maxImports = 8
 
@@ -48,12 +47,14 @@ function openWorker(options: WorkerOptions): Worker {
   const health = watchDatabase({ ...options, log: silent })
   const db = createBulkDb(
     guardPool(() => {
-      const pool = createPool(options.connectionString, maxConnections, options.statementLimit)
+      const pool = createPool(options.connectionString, countingConnections, options.statementLimit)
       if (options.isDatabaseEmbedded) pool.on('connect', (client) => void letBackendYield(client))
       return pool
     }, health),
   )
-  const partitionDb = createDb(guardPool(() => createPool(options.connectionString, 1, options.statementLimit), health))
+  const partitionDb = createDb(
+    guardPool(() => createPool(options.connectionString, partitionConnections, options.statementLimit), health),
+  )
   const replica = openReplica({
     connectionString: options.replicaConnectionString,
     statementLimit: options.statementLimit,
