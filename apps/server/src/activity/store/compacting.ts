@@ -12,11 +12,14 @@ const finishMs = 60_000
 /** Compactions of one app before the next has its turn. */
 const roundsPerTurn = 4
 
+export type Compacting = {
+  /** Reports what is known now, and not only with the next round. */
+  tell: () => void
+  stop: () => Promise<void>
+}
+
 /** Compacts what is committed, for as long as the service runs. A failure is tried again after the next pause. */
-export function startCompacting(
-  context: StoreContext,
-  report: (measures: WorkerMeasures) => void,
-): { stop: () => Promise<void> } {
+export function startCompacting(context: StoreContext, report: (measures: WorkerMeasures) => void): Compacting {
   const stopping = new AbortController()
   const { signal } = stopping
   /** All observations from before are compacted, as far as was seen last (Unix ms). */
@@ -53,6 +56,11 @@ export function startCompacting(
       failing.add(appId)
     }
   }
+  const tell = () => {
+    const { units, states, compactions, compactedObservations, dropped, replicaReads } = context
+    const held = { unitBytes: units.sizeBytes(), stateBytes: states.sizeBytes() }
+    report({ compactions, compactedObservations, dropped, countedUntilMs, replicaReads, ...held })
+  }
   const run = async () => {
     let finishAt = performance.now() + finishMs
     while (!signal.aborted) {
@@ -61,14 +69,13 @@ export function startCompacting(
         await attempt(finishAll)
         finishAt = performance.now() + finishMs
       }
-      const { units, states, compactions, compactedObservations, dropped, replicaReads } = context
-      const held = { unitBytes: units.sizeBytes(), stateBytes: states.sizeBytes() }
-      report({ compactions, compactedObservations, dropped, countedUntilMs, replicaReads, ...held })
+      tell()
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }
   const running = run()
   return {
+    tell,
     stop: async () => {
       stopping.abort()
       await running
