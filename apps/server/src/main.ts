@@ -61,6 +61,7 @@ function readArguments(): Record<string, string | undefined> {
 /** Told to stop while it waited for its database. */
 class GaveUpError extends Error {}
 
+const lingerMs = 500
 /** Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm. */
 const sameSignalMs = 1000
 
@@ -83,7 +84,11 @@ function stopOnSignal(starting: Promise<Running>, waiting: AbortController, log:
     stoppingSince = performance.now()
     log.info({ signal }, 'finishing the requests that run, then stopping; a second signal cuts them')
     stop().then(
-      () => log.info('stopped'),
+      () => {
+        log.info('stopped')
+        // What may still wait is for others, such as traces that their collector does not take.
+        setTimeout(() => process.exit(), lingerMs).unref()
+      },
       (error: unknown) => {
         if (error instanceof GaveUpError) return
         log.error({ err: error }, 'did not stop cleanly')
