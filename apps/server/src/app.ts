@@ -18,6 +18,7 @@ import { drainRequests } from './http/drain-request.ts'
 import { answerClientError, handleErrors, sendError } from './http/error-handler.ts'
 import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { logRequests } from './http/log-requests.ts'
+import { brakeRefusals, createRefusalBrake } from './http/refusal-brake.ts'
 import { chooseRequestId } from './http/request-id.ts'
 import { closeOtherDoors } from './http/role-doors.ts'
 import { traceRequests } from './http/trace-requests.ts'
@@ -44,6 +45,7 @@ export type App = {
 /** Builds the whole service without a port. A `server` that listens already goes on with what answered before, until it is told. */
 export async function buildApp(deps: Deps, server?: HttpServer): Promise<App> {
   let dispatch: RequestListener | undefined
+  const brake = createRefusalBrake()
   const http: FastifyInstance = Fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -58,7 +60,7 @@ export async function buildApp(deps: Deps, server?: HttpServer): Promise<App> {
     // The body limit of each kind of body is set where that kind is parsed.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     serverFactory: (behind) => {
-      const door = deps.config.roles.has('device') ? createDeviceDoor(deps, behind) : behind
+      const door = deps.config.roles.has('device') ? createDeviceDoor(deps, behind, brake) : behind
       dispatch = closeConnectionsWhenStopping(deps, door)
       return (server ?? createHttpServer(dispatch)).server
     },
@@ -66,6 +68,7 @@ export async function buildApp(deps: Deps, server?: HttpServer): Promise<App> {
   handleErrors(http)
   traceRequests(http, deps)
   logRequests(http, deps)
+  brakeRefusals(http, brake)
   drainRequests(http)
   closeOtherDoors(http, deps.config)
 

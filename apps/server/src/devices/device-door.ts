@@ -5,8 +5,10 @@ import type { Deps } from '../deps.ts'
 import { bodyTimeoutMs, maxBodyBytes, readJson } from '../http/bodies.ts'
 import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
+import type { RefusalBrake } from '../http/refusal-brake.ts'
 import type { RouteDurations } from '../http/request-durations.ts'
 import { chooseRequestId } from '../http/request-id.ts'
+import { sendRefusal } from '../http/send-refusal.ts'
 import { endRequestSpan } from '../http/trace-requests.ts'
 import { validate } from '../http/validation.ts'
 import { secondsSince } from '../telemetry/durations.ts'
@@ -18,16 +20,17 @@ import { readPatchCheck } from './read-patch-check.ts'
 const json = 'application/json; charset=utf-8'
 const bodyLimits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs }
 
-type Door = Deps & { deviceLimiter: DeviceRateLimiter }
+type Door = Deps & { deviceLimiter: DeviceRateLimiter; brake: RefusalBrake }
 
 /** The answer as JSON in ASCII, or undefined for none. */
 type Handle = (door: Door, body: unknown) => string | undefined | Promise<string | undefined>
 type Operation = { path: string; handle: Handle; durations: RouteDurations }
 
 /** Answers devices before the control door's router sees them; everything else is for `behind`. */
-export function createDeviceDoor(deps: Deps, behind: RequestListener): RequestListener {
+export function createDeviceDoor(deps: Deps, behind: RequestListener, brake: RefusalBrake): RequestListener {
   const door: Door = {
     ...deps,
+    brake,
     deviceLimiter: createDeviceRateLimiter(deps.config.requestsPerMinute, deps.sharedCounts),
   }
   const operations = new Map<string, Operation>()
@@ -61,8 +64,7 @@ function answer(door: Door, operation: Operation, request: IncomingMessage, resp
     settle()
   }
   const fail = (error: unknown) => {
-    sendError(door, response, requestId, error)
-    settle()
+    refuse(door, response, requestId, error, settle)
   }
   const onBody = (body: Buffer) => {
     try {
@@ -112,18 +114,20 @@ function sendBody(response: ServerResponse, requestId: string, body: string | un
     .end(body, 'latin1')
 }
 
-function sendError(deps: Deps, response: ServerResponse, requestId: string, error: unknown): void {
+/** Calls back when the refusal has left. */
+function refuse(door: Door, response: ServerResponse, requestId: string, error: unknown, onSent: () => void): void {
   const refusal = toAppError(error, {
     // Made for faults of ours alone: a flood of refusals must stay cheap.
     get log() {
-      return deps.log.child({ reqId: requestId }) as FastifyBaseLogger
+      return door.log.child({ reqId: requestId }) as FastifyBaseLogger
     },
   })
-  const body = Buffer.from(JSON.stringify(refusal.toResponse(requestId)))
-  if (refusal.retryAfterSeconds !== undefined) response.setHeader('Retry-After', refusal.retryAfterSeconds)
   // The rest of the body may still be coming, and nobody waits for it any more.
   if (refusal.code === 'request_timeout') response.shouldKeepAlive = false
-  response
-    .writeHead(refusal.status, { 'Content-Type': json, 'Content-Length': body.length, 'X-Request-ID': requestId })
-    .end(body)
+  const send = () => {
+    sendRefusal(response, requestId, refusal)
+    onSent()
+  }
+  if (refusal.code === 'rate_limited') door.brake(response, send)
+  else send()
 }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
 import { createDeviceDoor } from '../../src/devices/device-door.ts'
 import { readBody } from '../../src/devices/read-body.ts'
+import { createRefusalBrake } from '../../src/http/refusal-brake.ts'
 import { createRequestDurations } from '../../src/http/request-durations.ts'
 
 const path = '/api/v1/patches/check'
@@ -41,7 +42,7 @@ beforeAll(async () => {
   }
   const behind = (_request: unknown, response: { writeHead: (status: number) => { end: () => void } }) =>
     response.writeHead(404).end()
-  server = createServer(createDeviceDoor(deps as unknown as Deps, behind))
+  server = createServer(createDeviceDoor(deps as unknown as Deps, behind, createRefusalBrake()))
   port = await listen(server)
 })
 afterAll(() => server.close())
