@@ -15,7 +15,9 @@ import { isDatabaseUnavailable, isRefusedForGood } from './db/errors.ts'
 import type { Deps } from './deps.ts'
 import { removeDeviceEvents } from './devices/remove-device-events.ts'
 import { boundConnections } from './http/bound-connections.ts'
+import { createClientAddresses } from './http/client-addresses.ts'
 import { closeGracefully } from './http/close-gracefully.ts'
+import { createFairQueue } from './http/fair-queue.ts'
 import { createHttpServer } from './http/http-server.ts'
 import { capConnections, readOpenFileLimit } from './http/open-file-limit.ts'
 import { createWaitingDoor } from './http/waiting-door.ts'
@@ -71,12 +73,14 @@ export async function openService(options: {
     },
   })
   const http = createHttpServer(waitingDoor)
+  const addresses = createClientAddresses(config.trustedProxies)
   const connections = boundConnections(http.server, {
     log,
-    trustedProxies: config.trustedProxies,
+    isTrustedProxy: addresses.isTrustedProxy,
     maxConnections: await chooseMaxConnections(config, log),
   })
-  registerConnections(processRegistry, connections)
+  const queue = createFairQueue({ findAddress: addresses.find })
+  registerConnections(processRegistry, { connections, queue })
   await listen(http.server, config, options.sharesPort ?? false)
   // Replaced by `closeGracefully` once there is somebody to be graceful to.
   const closing = opened.adopt(http.server, (server) => void server.close().closeAllConnections())
@@ -100,7 +104,7 @@ export async function openService(options: {
   opened.defer(closeDeps)
   options.onRegistry?.(deps.registry)
   const app = await buildApp(deps, http)
-  http.dispatchTo(app.dispatch)
+  http.dispatchTo(queue.before(app.dispatch))
   isServing = true
   const sealing = config.roles.has('worker') ? startSealing(deps) : undefined
   if (config.roles.has('worker')) deps.activityStore.start()

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { BlockList, isIP, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
+import type { ClientAddresses } from './client-addresses.ts'
 
 /** From here on the connections that have been idle for longest make room for new ones. */
 const nearlyFull = 0.9
@@ -22,9 +23,9 @@ type Connection = { address: string; requests: number }
  */
 export function boundConnections(
   server: Server,
-  { maxConnections, trustedProxies, log }: { maxConnections: number; trustedProxies: string[]; log: Logger },
+  options: { maxConnections: number; isTrustedProxy: ClientAddresses['isTrustedProxy']; log: Logger },
 ): Connections {
-  const isTrusted = createAddressList(trustedProxies)
+  const { maxConnections, isTrustedProxy, log } = options
   const maxPerAddress = Math.floor(maxConnections * shareOfAnAddress)
   const connections = new Map<Socket, Connection>()
   const addresses = new Map<string, number>()
@@ -66,7 +67,7 @@ export function boundConnections(
   }
   const hasRoom = (address: string): boolean => {
     if (connections.size >= maxConnections * nearlyFull) closeIdleOne(() => true)
-    if ((addresses.get(address) ?? 0) < maxPerAddress || isTrusted(address)) return true
+    if ((addresses.get(address) ?? 0) < maxPerAddress || isTrustedProxy(address)) return true
     return closeIdleOne((socket) => connections.get(socket)?.address === address)
   }
   server.maxConnections = maxConnections
@@ -97,16 +98,4 @@ export function boundConnections(
   return {
     measure: () => ({ open: connections.size, idle: idle.size, max: maxConnections, refused, closedIdle }),
   }
-}
-
-/** Addresses and networks. An IPv4 address may come in the form of IPv6. */
-function createAddressList(entries: string[]): (address: string) => boolean {
-  const list = new BlockList()
-  for (const entry of entries) {
-    const [address = '', prefix] = entry.split('/')
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-    if (prefix === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, Number(prefix), family)
-  }
-  return (address) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import pino from 'pino'
 import { afterEach, describe, expect, it } from 'vitest'
 import { boundConnections } from '../../src/http/bound-connections.ts'
+import { createClientAddresses } from '../../src/http/client-addresses.ts'
 import { createHttpServer } from '../../src/http/http-server.ts'
 import { capConnections } from '../../src/http/open-file-limit.ts'
 
@@ -19,7 +20,9 @@ async function start(options: { maxConnections: number; trustedProxies?: string[
   })
   const lines: { msg: string; address?: string }[] = []
   const log = pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line)) })
-  const connections = boundConnections(server, { trustedProxies: [], ...options, log })
+  const { maxConnections, trustedProxies = [] } = options
+  const { isTrustedProxy } = createClientAddresses(trustedProxies)
+  const connections = boundConnections(server, { maxConnections, isTrustedProxy, log })
   server.listen(0)
   await once(server, 'listening')
   closings.push(() => void server.close().closeAllConnections())
