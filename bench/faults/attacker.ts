@@ -1,15 +1,30 @@
 import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PatchCheckRequest } from '@godwit/contract'
 
-export type Attack = 'slow-loris' | 'half-open' | 'idle' | 'trickle' | 'random-apps' | 'one-client' | 'invalid-tokens'
+export type Attack =
+  | 'slow-loris'
+  | 'half-open'
+  | 'idle'
+  | 'trickle'
+  | 'random-apps'
+  | 'one-app'
+  | 'one-client'
+  | 'invalid-tokens'
 
-/** `check`: one that is answered with an offer. */
-export type AttackTask = { attack: Attack; port: number; check: PatchCheckRequest }
+/** `check`: one that is answered with an offer, but for the client, of which there are many. */
+export type AttackTask = {
+  attack: Attack
+  port: number
+  check: Omit<PatchCheckRequest, 'client_id'>
+  clientIds: string[]
+}
 
+const holding = new Set<Attack>(['slow-loris', 'half-open', 'idle', 'trickle'])
 /** How many connections are open at once. */
 const connections: Record<Attack, number> = {
   'slow-loris': 2000,
@@ -17,6 +32,7 @@ const connections: Record<Attack, number> = {
   idle: 10_000,
   trickle: 1000,
   'random-apps': 100,
+  'one-app': 100,
   'one-client': 100,
   'invalid-tokens': 50,
 }
@@ -25,24 +41,39 @@ const trickleMs = 500
 const openedAtOnce = 100
 
 /** A process of its own at the lowest priority: what the attack costs the attacker must not be what slows the others. */
-process.on('message', ({ attack, port, check }: AttackTask) => {
-  setPriority(19)
-  void Promise.all(Array.from({ length: connections[attack] }, (_, index) => run(attack, port, check, index)))
+process.on('message', (task: AttackTask) => {
+  yieldToOthers()
+  void Promise.all(Array.from({ length: connections[task.attack] }, (_, index) => run(task, index)))
 })
+
+process.on('disconnect', () => process.exit())
+
+function yieldToOthers(): void {
+  setPriority(19)
+  try {
+    // Where Linux shares the processor by sessions, of which this is one.
+    writeFileSync('/proc/self/autogroup', '19')
+  } catch {
+    // Then the attacked have the less.
+  }
+}
 
 let open = 0
 let answers = 0
 setInterval(() => process.send?.({ open, answers }), 500)
 
-async function run(attack: Attack, port: number, check: PatchCheckRequest, index: number): Promise<never> {
+async function run(task: AttackTask, index: number): Promise<never> {
   await sleep(Math.floor(index / openedAtOnce) * 50)
   for (;;) {
-    await perform(attack, port, check).catch(() => undefined)
-    await sleep(attack === 'random-apps' || attack === 'one-client' || attack === 'invalid-tokens' ? 0 : 200)
+    await perform(task).catch(() => undefined)
+    if (holding.has(task.attack)) await sleep(200)
   }
 }
 
-async function perform(attack: Attack, port: number, check: PatchCheckRequest): Promise<void> {
+let turns = 0
+
+async function perform({ attack, port, check, clientIds }: AttackTask): Promise<void> {
+  turns += 1
   switch (attack) {
     case 'slow-loris':
       // A header that never ends, a line at a time.
@@ -63,8 +94,10 @@ async function perform(attack: Attack, port: number, check: PatchCheckRequest): 
       )
     case 'random-apps':
       return await ask(port, '/api/v1/patches/check', { ...check, app_id: randomUUID(), client_id: randomUUID() })
+    case 'one-app':
+      return await ask(port, '/api/v1/patches/check', { ...check, client_id: clientIds[turns % clientIds.length] })
     case 'one-client':
-      return await ask(port, '/api/v1/patches/check', check)
+      return await ask(port, '/api/v1/patches/check', { ...check, client_id: clientIds[0] })
     case 'invalid-tokens':
       return await ask(port, '/api/v1/apps', {}, { authorization: `Bearer sb_api_${randomUUID().repeat(2)}` })
   }

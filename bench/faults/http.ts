@@ -6,8 +6,9 @@ export type Answer = { status: number; retryAfter: string | undefined; body: Buf
 const timeoutMs = 10_000
 
 /** Asks without ever asking again: a client that repeats in silence would hide what this suite looks for. */
-export function createAsker(connections: number) {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+export function createAsker(connections: number, localAddress?: string) {
+  const from = localAddress === undefined ? {} : { localAddress }
+  const agent = new Agent({ keepAlive: true, maxSockets: connections, ...from })
   const ask = (method: string, url: string, body?: string | Uint8Array, headers: Record<string, string> = {}) =>
     new Promise<Answer>((resolve, reject) => {
       const sentMs = performance.now()
