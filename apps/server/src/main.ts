@@ -4,11 +4,13 @@ import { parseArgs } from 'node:util'
 import type { Logger } from 'pino'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { createLog } from './create-log.ts'
+import { countConnections } from './db/connection-counts.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/index.ts'
 import { describeFailure, describeStart } from './welcome.ts'
 
+/** Whoever stops and starts at once, commands of the operator, and those that PostgreSQL reserves. */
+const spareConnections = 40
 const minConnections = 100
-const connectionsPerProcess = 40
 
 type Running = {
   /** Finishes what runs; the database ends last. */
@@ -41,7 +43,7 @@ async function importOpening({ workers }: Config) {
 
 async function openDatabase(config: Config, log: Logger): Promise<Pick<EmbeddedPostgres, 'connectionString' | 'stop'>> {
   if (config.databaseUrl !== undefined) return { connectionString: config.databaseUrl, stop: async () => {} }
-  const maxConnections = Math.max(minConnections, config.workers * connectionsPerProcess)
+  const maxConnections = Math.max(minConnections, countConnections(config).primary + spareConnections)
   return await startEmbeddedPostgres({ dataDir: join(config.dataDir, 'postgres'), log, maxConnections })
 }
 
