@@ -6,7 +6,9 @@ import { createAsker } from './http.ts'
 import { keyOfRelease, type Ledger } from './ledger.ts'
 
 const tickMs = 5
-const connections = 64
+/** While instances are replaced, answers take up to a tenth of a second. */
+const connectionsPerRate = 1 / 8
+const leastConnections = 64
 /** Not that of whoever attacks the service. Linux has it without being told. */
 const deviceAddress = process.platform === 'linux' ? '127.0.0.2' : undefined
 /** One check in so many comes with an event. */
@@ -41,6 +43,7 @@ export function startDevices(options: {
   checksPerSecond: number
 }): Devices {
   const { baseUrl, ledger, targets, checksPerSecond } = options
+  const connections = Math.max(leastConnections, checksPerSecond * connectionsPerRate)
   const asker = createAsker(connections, deviceAddress)
   const phases: Phase[] = []
   const enter = (name: string) => {
