@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { CreatePatchEventRequest, type PatchCheckRequest, type Route, routes } from '@godwit/contract'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Deps } from '../deps.ts'
+import type { AppError } from '../errors.ts'
 import { bodyTimeoutMs, maxBodyBytes, readJson } from '../http/bodies.ts'
 import { toAppError } from '../http/error-handler.ts'
 import { refuseOverLimit } from '../http/rate-limit.ts'
@@ -55,16 +56,19 @@ function answer(door: Door, operation: Operation, request: IncomingMessage, resp
   const startedAtMs = performance.now()
   const requestId = chooseRequestId(request)
   const span = door.tracing?.startRequest({ method: 'POST', route: path, headers: request.headers })
-  const settle = () => {
-    durations.add(response.statusCode, secondsSince(startedAtMs))
-    endRequestSpan(span, response.statusCode)
+  const settle = (status: number) => {
+    durations.add(status, secondsSince(startedAtMs))
+    endRequestSpan(span, status)
   }
   const succeed = (body: string | undefined) => {
     sendBody(response, requestId, body)
-    settle()
+    settle(response.statusCode)
   }
   const fail = (error: unknown) => {
-    refuse(door, response, requestId, error, settle)
+    const refusal = toRefusal(door, requestId, error)
+    // That it may leave late is for who asked, and tells nothing of the service.
+    settle(refusal.status)
+    refuse(door, response, requestId, refusal)
   }
   const onBody = (body: Buffer) => {
     try {
@@ -114,20 +118,19 @@ function sendBody(response: ServerResponse, requestId: string, body: string | un
     .end(body, 'latin1')
 }
 
-/** Calls back when the refusal has left. */
-function refuse(door: Door, response: ServerResponse, requestId: string, error: unknown, onSent: () => void): void {
-  const refusal = toAppError(error, {
+function toRefusal(door: Door, requestId: string, error: unknown): AppError {
+  return toAppError(error, {
     // Made for faults of ours alone: a flood of refusals must stay cheap.
     get log() {
       return door.log.child({ reqId: requestId }) as FastifyBaseLogger
     },
   })
+}
+
+function refuse(door: Door, response: ServerResponse, requestId: string, refusal: AppError): void {
   // The rest of the body may still be coming, and nobody waits for it any more.
   if (refusal.code === 'request_timeout') response.shouldKeepAlive = false
-  const send = () => {
-    sendRefusal(response, requestId, refusal)
-    onSent()
-  }
+  const send = () => sendRefusal(response, requestId, refusal)
   if (refusal.code === 'rate_limited') door.brake(response, send)
   else send()
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { ErrorResponse } from '@godwit/contract'
@@ -17,12 +17,13 @@ const event = { ...check, client_id: 'c', type: 't', patch_number: 1, timestamp:
 
 const logged: string[] = []
 const recorded: unknown[] = []
+let deps: Deps
 let server: Server
 let port: number
 
 /** The door alone. What it asks is scripted by the app id, so that every kind of answer can be had at any time. */
 beforeAll(async () => {
-  const deps = {
+  deps = {
     config: { requestsPerMinute: undefined },
     log: pino({}, { write: (line: string) => logged.push(line) }),
     deviceIndex: {
@@ -39,13 +40,15 @@ beforeAll(async () => {
       recordCheck: ({ app_id }: { app_id: string }, rolledBack: number[]) => recorded.push([app_id, rolledBack]),
       storeEvent: async () => undefined,
     },
-  }
-  const behind = (_request: unknown, response: { writeHead: (status: number) => { end: () => void } }) =>
-    response.writeHead(404).end()
-  server = createServer(createDeviceDoor(deps as unknown as Deps, behind, createRefusalBrake()))
+  } as unknown as Deps
+  server = createServer(createDeviceDoor(deps, behind, createRefusalBrake()))
   port = await listen(server)
 })
 afterAll(() => server.close())
+
+function behind(_request: unknown, response: ServerResponse): void {
+  response.writeHead(404).end()
+}
 
 async function listen(created: Server): Promise<number> {
   created.listen(0, '127.0.0.1')
@@ -235,5 +238,27 @@ describe('the door', () => {
   it('puts no request id into an answer that could not stand in a log line', async () => {
     const answer = await post(JSON.stringify(check), { headers: { 'x-request-id': 'a b"c' } })
     expect(answer.headers.get('x-request-id')).toMatch(/^[\w-]{36}$/)
+  })
+})
+
+describe('a device that asks on after it was refused', () => {
+  it('hears the next refusals late, of which the durations of the service tell nothing', async () => {
+    const config = { ...deps.config, requestsPerMinute: 5 }
+    const requests = createRequestDurations()
+    const limited = createServer(createDeviceDoor({ ...deps, config, requests }, behind, createRefusalBrake()))
+    const url = `http://127.0.0.1:${await listen(limited)}${path}`
+    const body = JSON.stringify({ ...check, client_id: 'greedy' })
+    const ask = async () => {
+      const askedAt = performance.now()
+      const { status } = await fetch(url, { method: 'POST', body })
+      return { status, isLate: performance.now() - askedAt > 450 }
+    }
+    const answers = await Promise.all(Array.from({ length: 80 }, ask))
+    limited.close()
+    // A minute may end in between, and the next one begin.
+    expect(answers.filter(({ status }) => status === 200).length).toSatisfy((count: number) => [5, 10].includes(count))
+    expect(answers.filter(({ status, isLate }) => status === 429 && isLate).length).toBeGreaterThan(0)
+    const refused = requests.list().find(({ status }) => status === '4xx')
+    expect(refused?.durations.read().sum).toBeLessThan(1)
   })
 })
