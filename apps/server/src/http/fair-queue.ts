@@ -9,7 +9,8 @@ const maxAtOnce = 8
 const sliceMs = 1
 /** Of checks, half a second of work. */
 const defaultMaxWaiting = 10_000
-
+/** So that a flood leaves room for those who have to wait because of it. */
+const shareOfAnAddress = 0.5
 /** After so many turns in which only one address asked, there is nobody to wait for: to queue costs a tenth of the rate. */
 const maxTurnsAlone = 10_000
 
@@ -81,8 +82,10 @@ export function createFairQueue(options: {
         isTurnTimed = true
         setImmediate(endTurn)
       }
-      if (count < maxAtOnce && !queues.has(address)) next(request, response)
-      else if (waiting < maxWaiting) enqueue(address, { request, response, next })
+      const ownWaiting = queues.get(address)?.length ?? 0
+      const hasRoom = waiting < maxWaiting && ownWaiting < maxWaiting * shareOfAnAddress
+      if (count < maxAtOnce && ownWaiting === 0) next(request, response)
+      else if (hasRoom) enqueue(address, { request, response, next })
       else {
         shed += 1
         refuse(request, response)
